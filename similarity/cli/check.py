@@ -10,7 +10,7 @@ from similarity.errors import InvalidInput
 
 
 def check(index: IndexOption = None) -> None:
-    """Read the whole index file and its workspace, and list what is damaged; the exit status is 1 if anything is.
+    """Read the whole index file, its workspace and its models, and list damage; the exit status is 1 if there is any.
 
     Searches continue meanwhile; writes wait.
 
@@ -18,6 +18,7 @@ def check(index: IndexOption = None) -> None:
     """
     from similarity.feedback.opening import open_existing_workspace
     from similarity.feedback.sqlite import SqliteWorkspace
+    from similarity.index.bundle_store import check_bundles
     from similarity.index.sqlite import SqliteIndex
 
     with opened(index) as work:
@@ -27,11 +28,16 @@ def check(index: IndexOption = None) -> None:
                 "an index in Elasticsearch has no file to check: Lucene has its own checksums; see "
                 "docs/failure-modes.md"
             )
-        found = _print_damage("index", target, work.index.damage())
+        found = damaged_rows = _print_damage("index", target, work.index.damage())
         workspace = open_existing_workspace(target, os.environ)
         if isinstance(workspace, SqliteWorkspace):
             with closing(workspace):
                 found += _print_damage("workspace", f"{target}.workspace", workspace.damage())
+        # Damage of the index may hide its generations.
+        damaged, missing = check_bundles(work.store, [] if damaged_rows else work.index.generations())
+        found += _print_damage("models", str(work.store), damaged)
+        for encoder_id in missing:
+            typer.echo(f"  there is no bundle of encoder {encoder_id}: without it, free text is not answered")
     if found:
         fail("restore a backup; an index without one can also be deleted and ingested again")
 

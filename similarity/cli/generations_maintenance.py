@@ -1,9 +1,10 @@
 """The commands `similarity generations` prune, drift, leases, import-vectors, compact and purge-deleted."""
 
+import os
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -25,9 +26,11 @@ from similarity.cli.context import (
 from similarity.cli.load import print_ignored
 from similarity.cli.output import ListFormat, show_facts, show_rows
 from similarity.formats.terminal import printable
+from similarity.settings import Settings
 
 if TYPE_CHECKING:
     from similarity.index.protocol import Generation
+    from similarity.ingest.files import RejectsFile
 
 maintenance = typer.Typer()
 
@@ -54,7 +57,8 @@ def prune(
     with opened(index) as work:
         names = run(work.audited, keep=keep, older_than=timedelta(days=older_than), now=utc_now(), dry_run=dry_run)
     done = "would be removed" if dry_run else "removed"
-    typer.echo("\n".join(f"{name} {done}" for name in names) or f"nothing {done}")
+    hint = f"; generations replaced less than {older_than:g} days ago are kept (--older-than)" if older_than else ""
+    typer.echo("\n".join(f"{name} {done}" for name in names) or f"nothing {done}{hint}")
 
 
 @maintenance.command()
@@ -130,14 +134,15 @@ def import_vectors(
     from similarity.generations.import_vectors import import_vectors as run
     from similarity.ingest.files import count_rows
     from similarity.ingest.rejects import RejectsFile
-    from similarity.upkeep.audit import Action, file_subject, system_user
+    from similarity.upkeep.audit import Action, file_subject, refuse_audit_record, system_user
 
     columns = columns_of(column, attribute, size)
     found_columns(file, columns, index, others=[VECTOR_COLUMN])
     dimension = vector_dimension(file)
     if dry_run:  # before the index is opened, which would create it
-        typer.echo(f"{count_rows(file):,} rows would go into {into or 'a new generation'} of {dimension} numbers")
+        typer.echo(f"up to {count_rows(file):,} rows would go into {into or 'a new generation'} of {dimension} numbers")
         return
+    refuse_audit_record(Settings.from_environment(os.environ, index=index), rejects := rejects or rejects_path(file))
     with opened(index, create=True) as work:
         new = _imported(work, encoder_id, dimension=dimension)
         if into is None:
@@ -148,7 +153,7 @@ def import_vectors(
             work.audit.recorded(
                 Action.IMPORT, who=system_user(), subject=f"{file_subject(file)} into {generation.name}"
             ) as act,
-            RejectsFile(rejects or rejects_path(file), source=file) as rejected,
+            RejectsFile(rejects, source=file) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
             report = run(
@@ -161,6 +166,8 @@ def import_vectors(
                 on_rows=on_rows,
             )
             act.counts = {str(outcome): count for outcome, count in report.outcomes.items()}
+        if into is None and rejected.count == report.rows:
+            _refuse_empty(work, generation, rejected)
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(f"{report.rows:,} rows into {generation.name}: {outcomes or 'none'}")
     for note in report.notes:
@@ -208,6 +215,12 @@ def purge_deleted(
             count = work.index.purge_deleted(generation.name, before=before)
             typer.echo(f"{generation.name}: {count:,} deletions forgotten")
         work.index.ledger.purge_erasures(before=before)
+
+
+def _refuse_empty(work: Opened, generation: "Generation", rejected: "RejectsFile") -> NoReturn:
+    """Remove the generation of an import without a valid row, and end with the reason."""
+    work.index.retire(generation.name)
+    fail(f"no row could be imported, so there is no new generation: {rejected.summary}")
 
 
 def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":

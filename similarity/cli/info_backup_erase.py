@@ -47,7 +47,9 @@ def backup(
     index: IndexOption = None,
 ) -> None:
     """Copy the index to a file, and verdicts, saved lists and models beside it, while all are in use."""
+    from similarity.feedback.opening import workspace_file
     from similarity.index.sqlite import SqliteIndex
+    from similarity.upkeep.audit import refuse_audit_record
     from similarity.upkeep.backup import back_up
 
     with opened(index) as work:
@@ -55,6 +57,7 @@ def backup(
             raise InvalidInput(
                 "an index in Elasticsearch is backed up by snapshots of the cluster; see docs/elasticsearch.md for how"
             )
+        refuse_audit_record(work.settings, file, workspace_file(file))
         written = back_up(work.index, file, store=work.store, overwrite=overwrite)
     typer.echo(f"written to {file}; use it with --index {file}")
     typer.echo(f"verdicts and saved lists: {written.workspace or 'there are none yet'}")
@@ -92,17 +95,17 @@ def erase(
         typer.echo(f"{company_id} is in {', '.join(holding)}" if holding else not_stored(work, company_id))
         if dry_run:
             return
-        workspace = open_existing_workspace(work.settings.index, os.environ)
-        if workspace is not None:
-            also.enter_context(closing(workspace))
-        eraser = Eraser(work.index, workspace)
         with work.audit.recorded(Action.ERASE, who=system_user(), company_id=company_id) as act:
-            record = eraser.accept(company_id)
+            record = Eraser(work.index).accept(company_id)
+            # Opened now: a service that creates it later no longer finds the company.
+            workspace = open_existing_workspace(work.settings.index, os.environ)
+            if workspace is not None:
+                also.enter_context(closing(workspace))
             if not holding:
                 typer.echo("Verdicts, notes and lists are searched for it. It is marked as deleted for late messages:")
             for name, result in record.results.items():
                 typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
-            done = {each.id: each for each in eraser.finish(only=company_id, compact=compact)}
+            done = {each.id: each for each in Eraser(work.index, workspace).finish(only=company_id, compact=compact)}
             record = done.get(company_id, record)
             gone = {"events": 0, "notes": 0, "lists": 0, "looks": 0, **record.forgotten}
             typer.echo(

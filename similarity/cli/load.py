@@ -1,5 +1,6 @@
 """The commands `similarity ingest` and `similarity sync`."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,7 @@ from similarity.cli.context import (
     rejects_path,
 )
 from similarity.formats.terminal import printable
+from similarity.settings import Settings
 
 if TYPE_CHECKING:
     from similarity.company import DeletedCompany
@@ -116,11 +118,12 @@ def _load(
     from similarity.ingest.files import count_rows
     from similarity.ingest.load import load_file, require_company
     from similarity.ingest.rejects import RejectsFile
-    from similarity.upkeep.audit import Action, file_subject, system_user
+    from similarity.upkeep.audit import Action, file_subject, refuse_audit_record, system_user
 
     found = found_columns(file, columns, index)
     now = utc_now()
     rejects = rejects or rejects_path(file)
+    refuse_audit_record(Settings.from_environment(os.environ, index=index), rejects)
     if not _live_generation(index):
         with RejectsFile(rejects, source=file) as rejected:
             require_company(file, found.columns, rejects=rejected, now=now)

@@ -3,9 +3,13 @@
 A read refreshes its index first, so that it sees all earlier writes of all processes. This is cheap enough, because
 people write verdicts and lists rarely. Each write gives the id of its document, so it can be repeated if its response
 is lost. Such writes use `Cluster.retrying`.
+
+There are no transactions, so the mark of erasures is compared after a save: an erasure changes the mark before it
+searches. If the mark is the same, the erasure's search comes after the save and finds it; otherwise the save is undone.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import secrets
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -15,7 +19,7 @@ from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.feedback import elastic_mapping as mapping
 from similarity.feedback.forgetting import forgotten_event, forgotten_list, renamed_lists
 from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, UnknownList
-from similarity.feedback.rules import page_sizes, same_or_conflict, unknown_list
+from similarity.feedback.rules import erased_meanwhile, page_sizes, same_or_conflict, unknown_list
 from similarity.index.elastic import ElasticSettings
 from similarity.index.elastic.compaction import compact as compact_index
 from similarity.index.elastic.connection import Cluster
@@ -28,6 +32,7 @@ PAGE_LISTS = 50  # fewer, because the query of one list may have 10,000 companie
 MAX_ROUNDS = 20
 """Rounds of a change or an erasure before it gives up, because other processes change the documents each time."""
 CONFLICT, NOT_FOUND = 409, 404
+MARK_DOCUMENT = document_id("erasure mark")
 
 
 class ElasticWorkspace:
@@ -39,13 +44,20 @@ class ElasticWorkspace:
         self._lists = f"{settings.name}-lists"
         self._is_ready = False
 
-    def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
+    def erasure_mark(self) -> str:
+        source = self._list_document(MARK_DOCUMENT)
+        return "" if source is None else str(source["name"])
+
+    def add_event(self, event: FeedbackEvent, *, since: str | None = None) -> FeedbackEvent:
         self._make_ready()
         key = document_id("event", event.user, event.id)
         with self._cluster.explained():
             client = self._cluster.retrying.options(ignore_status=CONFLICT)
             answer = client.create(index=self._feedback, id=key, document=mapping.event_source(event))
         if answer.meta.status != CONFLICT:
+            if self._is_erased(since):
+                self._cluster.bulk(self._feedback, [{"delete": {"_id": key}}])
+                raise erased_meanwhile()
             return event
         stored = self._cluster.documents(self._feedback, [key], vectors=False)
         if key not in stored:
@@ -64,17 +76,23 @@ class ElasticWorkspace:
                 return
             before = page[-1].place
 
-    def save_list(self, saved: SavedList) -> bool:
+    def save_list(self, saved: SavedList, *, since: str | None = None) -> bool:
         self._make_ready()
-        return self._write(document_id("list", saved.name), mapping.list_source(saved))
+        return self._write(document_id("list", saved.name), mapping.list_source(saved), since)
 
-    def change_list(self, name: str, change: Callable[[SavedList], SavedList]) -> SavedList:
+    def change_list(
+        self, name: str, change: Callable[[SavedList], SavedList], *, since: str | None = None
+    ) -> SavedList:
         for _ in range(MAX_ROUNDS):
             hit = next(self._listed({"kind": "list", "name": name}), None)
             if hit is None:
                 raise unknown_list(name)
-            changed = change(mapping.list_of(hit["_source"]))
+            known = mapping.list_of(hit["_source"])
+            changed = change(known)
             if self._replace(self._lists, hit, mapping.list_source(changed)):
+                if self._is_erased(since):
+                    self._take_out(name, set(changed.companies or ()) - set(known.companies or ()))
+                    raise erased_meanwhile()
                 return changed
         raise IndexUnavailable(f"the list {name!r} is changed by others all the time; send the change again")
 
@@ -95,10 +113,10 @@ class ElasticWorkspace:
             for look in looks:
                 self._delete(look["_id"])
 
-    def add_look(self, look: Look) -> None:
+    def add_look(self, look: Look, *, since: str | None = None) -> None:
         if self._list_document(document_id("list", look.list_name)) is None:
             raise unknown_list(look.list_name)
-        self._write(document_id("look", look.list_name, look.user), mapping.look_source(look))
+        self._write(document_id("look", look.list_name, look.user), mapping.look_source(look), since)
 
     def last_look(self, name: str, user: str) -> Look | None:
         source = self._list_document(document_id("look", name, user))
@@ -109,6 +127,8 @@ class ElasticWorkspace:
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
         self._make_ready()
+        # Before the search, see above.
+        self._write(MARK_DOCUMENT, {"kind": "erasure mark", "name": secrets.token_hex(16)})
         return Forgotten(
             events=self._forget_events(names.id),
             lists=self._forget_in_lists(names),
@@ -228,10 +248,35 @@ class ElasticWorkspace:
         with suppress(UnknownList):
             self.remove_list(saved.name)
 
-    def _write(self, key: str, source: Body) -> bool:
-        """Write a list or look; return whether it is new."""
+    def _is_erased(self, since: str | None) -> bool:
+        """Return whether an erasure began to search after the mark `since`."""
+        return since is not None and self.erasure_mark() != since
+
+    def _take_out(self, name: str, companies: Collection[str]) -> None:
+        """Take companies off a shortlist, if it still exists."""
+
+        def without(saved: SavedList) -> SavedList:
+            return replace(
+                saved, question={"companies": [id_ for id_ in saved.companies or () if id_ not in companies]}
+            )
+
+        with suppress(UnknownList):
+            self.change_list(name, without)
+
+    def _write(self, key: str, source: Body, since: str | None = None) -> bool:
+        """Write a list, a look or the mark; return whether it is new.
+
+        Raises ErasedMeanwhile if there was an erasure after the mark `since`; what was written is then deleted.
+        """
         with self._cluster.explained():
             answer = self._cluster.retrying.index(index=self._lists, id=key, document=source)
+        if self._is_erased(since):
+            written = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+            with self._cluster.explained():
+                # A newer version is another's save, or without the company.
+                client = self._cluster.client.options(ignore_status=[CONFLICT, NOT_FOUND])
+                client.delete(index=self._lists, id=key, **written)
+            raise erased_meanwhile()
         return bool(answer["result"] == "created")
 
     def _forget_in_notes(self, names: CompanyNames) -> int:

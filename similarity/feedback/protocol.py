@@ -40,6 +40,10 @@ class EventConflict(SimilarityError):
     """The same user has stored a different event with the same id."""
 
 
+class ErasedMeanwhile(SimilarityError):
+    """An erasure searched the workspace after the mark that a save was given. Nothing is saved."""
+
+
 class UnknownList(SimilarityError):
     """There is no list of this name."""
 
@@ -159,9 +163,18 @@ class Forgotten:
 
 
 class Workspace(Protocol):
-    """A store of feedback and lists. Every method raises IndexUnavailable if the store cannot be reached."""
+    """A store of feedback and lists. Every method raises IndexUnavailable if the store cannot be reached.
 
-    def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
+    A save with `since`, a mark from `erasure_mark`, raises ErasedMeanwhile and saves nothing if an erasure searched the
+    workspace after that mark. A caller that takes the mark before it looks up companies therefore never saves a
+    company that was erased in between: the erasure finds what was saved before its search, refuses what was looked up
+    before it, and after it the company is unknown.
+    """
+
+    def erasure_mark(self) -> str:
+        """Return a mark that is different after every `forget_company`, in all processes."""
+
+    def add_event(self, event: FeedbackEvent, *, since: str | None = None) -> FeedbackEvent:
         """Append an event and return it; if an equal event of this user and id is stored, return that one.
 
         Raises EventConflict if a different event is stored with them.
@@ -174,10 +187,12 @@ class Workspace(Protocol):
         An event that is added while they are read may be missing.
         """
 
-    def save_list(self, saved: SavedList) -> bool:
+    def save_list(self, saved: SavedList, *, since: str | None = None) -> bool:
         """Save a list, replacing one of the same name; return True if there was none. Looks at it are kept."""
 
-    def change_list(self, name: str, change: Callable[[SavedList], SavedList]) -> SavedList:
+    def change_list(
+        self, name: str, change: Callable[[SavedList], SavedList], *, since: str | None = None
+    ) -> SavedList:
         """Replace a list by `change(list)`, which keeps the name, and return the new one. Raises UnknownList.
 
         No change of another process is lost: if the list was changed meanwhile, `change` is called again.
@@ -192,7 +207,7 @@ class Workspace(Protocol):
     def remove_list(self, name: str) -> None:
         """Remove a list and all looks at it. Raises UnknownList if there is none."""
 
-    def add_look(self, look: Look) -> None:
+    def add_look(self, look: Look, *, since: str | None = None) -> None:
         """Store the look of a user, replacing the earlier one. Raises UnknownList if there is no such list."""
 
     def last_look(self, name: str, user: str) -> Look | None:
@@ -207,7 +222,8 @@ class Workspace(Protocol):
         A saved query without another anchor is removed; a list whose own name contains a name is renamed
         (`forgetting`), and queries that exclude it are changed to its new name. A
         note that contains a name is emptied; its verdict on other companies is kept. Erase the company from the index
-        first, or it may be judged again meanwhile. The removed data is on the disk until `compact`.
+        first, or it may be judged again meanwhile. Changes the `erasure_mark`. The removed data is on the disk until
+        `compact`.
         """
 
     def compact(self) -> bool:

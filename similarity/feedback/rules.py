@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from similarity.company import EPOCH
-from similarity.feedback.protocol import EventConflict, FeedbackEvent, UnknownList
+from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, FeedbackEvent, UnknownList
 
 FIRST_PAGE = 20
 PAGE = 500
@@ -22,6 +22,11 @@ def same_or_conflict(event: FeedbackEvent, *, known: FeedbackEvent) -> FeedbackE
         f"event {event.id!r} of {event.user!r} already exists with other content ({known.verdict.value}, for "
         f"{known.anchor} and {known.hit}); send the new event with another id"
     )
+
+
+def erased_meanwhile() -> ErasedMeanwhile:
+    """Return the error for a save whose companies were looked up before an erasure."""
+    return ErasedMeanwhile("a company was erased while this was being saved, so nothing was saved; send it again")
 
 
 def unknown_list(name: str) -> UnknownList:

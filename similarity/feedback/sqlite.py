@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,14 @@ from similarity.feedback.protocol import (
     Shown,
     Verdict,
 )
-from similarity.feedback.rules import microseconds, page_sizes, same_or_conflict, time_of, unknown_list
+from similarity.feedback.rules import (
+    erased_meanwhile,
+    microseconds,
+    page_sizes,
+    same_or_conflict,
+    time_of,
+    unknown_list,
+)
 from similarity.feedback.sqlite_file import WORKSPACE_FILE
 from similarity.formats.json_text import read_json
 from similarity.index.name_hashes import CompanyNames
@@ -42,8 +50,12 @@ class SqliteWorkspace:
         self.path = Path(path)
         self._file = Connections(self.path, WORKSPACE_FILE, busy_timeout=busy_timeout)
 
-    def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
-        with self._file.writing() as connection:
+    def erasure_mark(self) -> str:
+        with self._file.reading() as connection:
+            return _read_mark(connection)
+
+    def add_event(self, event: FeedbackEvent, *, since: str | None = None) -> FeedbackEvent:
+        with self._saving(since) as connection:
             known = EVENTS.read(connection, "WHERE user = ? AND id = ?", (event.user, event.id))
             if not known:
                 EVENTS.write(connection, [_event_row(event)])
@@ -58,14 +70,16 @@ class SqliteWorkspace:
                 return
             before = page[-1].place
 
-    def save_list(self, saved: SavedList) -> bool:
-        with self._file.writing() as connection:
+    def save_list(self, saved: SavedList, *, since: str | None = None) -> bool:
+        with self._saving(since) as connection:
             is_new = not _holds_list(connection, saved.name)
             LISTS.write(connection, [_list_row(saved)])
         return is_new
 
-    def change_list(self, name: str, change: Callable[[SavedList], SavedList]) -> SavedList:
-        with self._file.writing() as connection:
+    def change_list(
+        self, name: str, change: Callable[[SavedList], SavedList], *, since: str | None = None
+    ) -> SavedList:
+        with self._saving(since) as connection:
             changed = change(_read_list(connection, name))
             LISTS.write(connection, [_list_row(changed)])
         return changed
@@ -83,8 +97,8 @@ class SqliteWorkspace:
             if not _removed(connection, name):
                 raise unknown_list(name)
 
-    def add_look(self, look: Look) -> None:
-        with self._file.writing() as connection:
+    def add_look(self, look: Look, *, since: str | None = None) -> None:
+        with self._saving(since) as connection:
             if not _holds_list(connection, look.list_name):
                 raise unknown_list(look.list_name)
             LOOKS.write(connection, [_look_row(look)])
@@ -100,6 +114,7 @@ class SqliteWorkspace:
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
         with self._file.writing() as connection:
+            connection.execute("UPDATE erasure_mark SET mark = hex(randomblob(16))")
             # Not by the SQL indexes: a damaged one may miss an event.
             deleted = connection.execute("DELETE FROM events NOT INDEXED WHERE anchor = ?1 OR hit = ?1", (names.id,))
             return Forgotten(
@@ -143,6 +158,14 @@ class SqliteWorkspace:
 
     def close(self) -> None:
         self._file.close()
+
+    @contextmanager
+    def _saving(self, since: str | None) -> Iterator[sqlite3.Connection]:
+        """Yield the connection that may write. Raises ErasedMeanwhile if the erasure mark is no longer `since`."""
+        with self._file.writing() as connection:
+            if since is not None and _read_mark(connection) != since:
+                raise erased_meanwhile()
+            yield connection
 
     def _page(self, company: str, user: str, before: Place | None, size: int) -> list[FeedbackEvent]:
         conditions, values = ["TRUE"], list[object]()
@@ -191,6 +214,10 @@ def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
     without = [replace(look, seen=tuple(each for each in look.seen if each != company_id)) for look in looks]
     LOOKS.write(connection, map(_look_row, without))
     return len(looks)
+
+
+def _read_mark(connection: sqlite3.Connection) -> str:
+    return str(connection.execute("SELECT max(mark) FROM erasure_mark").fetchone()[0])
 
 
 def _removed(connection: sqlite3.Connection, name: str) -> bool:

@@ -2,6 +2,7 @@
 
     events
     lists --< looks
+    erasure_mark      one row, which every erasure changes
 
 `PRAGMA user_version` is the number of applied migrations. Releases only append to `MIGRATIONS`; a published migration
 is never edited.
@@ -69,7 +70,11 @@ CHECKSUMS = (
     *add_checksums("lists", "name, question, saved_by, saved_at", refused=REFUSED),
     *add_checksums("looks", "list_name, user, at, seen", refused=REFUSED),
 )
-MIGRATIONS = (FIRST_VERSION, CHECKSUMS)
+ERASURE_MARK = (
+    "CREATE TABLE erasure_mark (mark TEXT NOT NULL)",
+    "INSERT INTO erasure_mark VALUES (hex(randomblob(16)))",
+)
+MIGRATIONS = (FIRST_VERSION, CHECKSUMS, ERASURE_MARK)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:

@@ -35,8 +35,9 @@ def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime
     if found.encoder_id != bundle.encoder_id:
         raise EncoderMismatch(
             f"generation {found.name} ({found.state}) has vectors of encoder {found.encoder_id}, but "
-            f"the bundle {bundle.folder} has encoder {bundle.encoder_id}; omit --bundle to use the generation's "
-            f"encoder, or change to the new one with: similarity generations reembed --bundle {bundle.folder}"
+            f"the bundle {bundle.folder} has encoder {bundle.encoder_id}; give --bundle the folder of encoder "
+            f"{found.encoder_id} (by default the index's own is used, if it has one; imported vectors may have none), "
+            f"or change to the new encoder with: similarity generations reembed --bundle {bundle.folder}"
         )
     return found
 

@@ -51,7 +51,7 @@ def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool 
     verdict = gate(live, name) if gate else None
     reasons = verdict.reasons if verdict else ()
     if lacking:
-        reasons = (f"it lacks {lacking:,} documents of {live}; run the re-embed again", *reasons)
+        reasons = (f"it lacks {lacking:,} documents of {live}; run the re-embed or the import again", *reasons)
     promoted = not dry_run and not reasons
     if promoted:
         with RenewedLease(index, REEMBED) as lease:

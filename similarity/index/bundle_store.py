@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from similarity.bundle import MANIFEST_FILE, ModelBundle, seed_folder
 from similarity.errors import InvalidBundle
 from similarity.index.opening import index_name
-from similarity.index.protocol import CompanyIndex, GenerationState
+from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.model.encoder_protocol import Encoder
 
 DRAFT = re.compile(r"\.[0-9a-f]{16}\..+")
@@ -43,7 +43,7 @@ def bundle_for(index: CompanyIndex, store: Path, *, chosen: Path | None = None) 
         for generation in index.write_targets():
             folder = store / generation.encoder_id
             if generation.state is state and folder.is_dir():
-                return ModelBundle.load(folder)
+                return _load_stored(folder)
     return ModelBundle.load(seed_folder())
 
 
@@ -51,15 +51,27 @@ def stored_bundle(store: Path, encoder_id: str) -> ModelBundle | None:
     """Return the bundle of this encoder: from the store, else the one that ships with the code, else None.
 
     Raises:
-        InvalidBundle: the stored bundle is damaged.
+        InvalidBundle: the stored bundle is damaged, or of another encoder.
     """
     if (store / encoder_id / MANIFEST_FILE).is_file():
-        return ModelBundle.load(store / encoder_id)
+        return _load_stored(store / encoder_id)
     try:
         seed = ModelBundle.load(seed_folder())
     except InvalidBundle:
         return None
     return seed if seed.encoder_id == encoder_id else None
+
+
+def check_bundles(store: Path, generations: Iterable[Generation]) -> tuple[list[str], list[str]]:
+    """Return a line for each damaged or wrong bundle of these generations, and the encoders that have no bundle."""
+    damaged, missing = list[str](), list[str]()
+    for encoder_id in sorted({generation.encoder_id for generation in generations}):
+        try:
+            if stored_bundle(store, encoder_id) is None:
+                missing.append(encoder_id)
+        except InvalidBundle as error:
+            damaged.append(str(error))
+    return damaged, missing
 
 
 def keep_bundle(bundle: ModelBundle, store: Path) -> None:
@@ -75,7 +87,11 @@ def keep_bundle(bundle: ModelBundle, store: Path) -> None:
     with _draft(store, bundle.encoder_id) as draft, _draft(store, bundle.encoder_id) as aside:
         # The draft gets the permissions of the bundle's folder: a temporary folder is private, but others read
         # bundles. It is in the same folder as the copy: a read-only folder cannot be moved to another one.
-        shutil.copytree(bundle.folder, draft, dirs_exist_ok=True)
+        try:
+            shutil.copytree(bundle.folder, draft, dirs_exist_ok=True)
+        except shutil.Error as error:  # its message is a list of tuples
+            _, _, reason = error.args[0][0]
+            raise OSError(f"the model cannot be copied: {reason}; free some space, then try again") from error
         # Earlier releases, which shared one draft, could leave an incomplete bundle.
         if folder.is_dir() and not _is_sound(folder):
             with suppress(FileNotFoundError):
@@ -103,10 +119,21 @@ def _remove_abandoned(store: Path) -> None:
 
 def _is_sound(folder: Path) -> bool:
     try:
-        ModelBundle.load(folder)
+        _load_stored(folder)
     except (InvalidBundle, FileNotFoundError):
         return False
     return True
+
+
+def _load_stored(folder: Path) -> ModelBundle:
+    """Return the bundle of a folder of the store. Raises InvalidBundle if it is damaged or of another encoder."""
+    bundle = ModelBundle.load(folder)
+    if bundle.encoder_id != folder.name:
+        raise InvalidBundle(
+            f"{folder} holds the bundle of encoder {bundle.encoder_id}, not of {folder.name}; "
+            "restore the folder from a backup"
+        )
+    return bundle
 
 
 class StoredEncoders(Mapping[str, Encoder]):

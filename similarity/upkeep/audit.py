@@ -31,10 +31,12 @@ from typing import Any, TypeVar, cast
 
 from similarity.company import utc_now
 from similarity.errors import AuditUnavailable, InvalidInput
+from similarity.feedback.opening import workspace_file
 from similarity.formats.json_text import read_json
 from similarity.index.opening import is_url
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite.backup import flush
+from similarity.index.sqlite.files import refuse_database
 from similarity.settings import Settings
 from similarity.upkeep.outage import Outage
 
@@ -210,10 +212,27 @@ class _Audited:
 
 
 def audit_target(settings: Settings) -> str:
-    """Return the target of an index's record: SIMILARITY_AUDIT, else next to its file, else standard error."""
+    """Return the target of an index's record: SIMILARITY_AUDIT, else next to its file, else standard error.
+
+    Raises:
+        InvalidInput: SIMILARITY_AUDIT names a database, such as the index or its workspace.
+    """
     if settings.audit:
+        file = Path(settings.audit)
+        if settings.audit != STANDARD_ERROR:
+            refuse_database(file)
+            if file.absolute() == workspace_file(settings.index).absolute():  # which may not exist yet
+                raise InvalidInput(f"the audit record {file} would be the workspace of the index; name another file")
         return settings.audit
     return STANDARD_ERROR if is_url(settings.index) else f"{settings.index}.audit.jsonl"
+
+
+def refuse_audit_record(settings: Settings, *outputs: Path) -> None:
+    """Raise InvalidInput if one of these files is the audit record, which an output would replace."""
+    record = Path(audit_target(settings))
+    for each in outputs:
+        if record.exists() and each.exists() and each.samefile(record):
+            raise InvalidInput(f"{each} is the audit record, which would be lost; name another file")
 
 
 def system_user() -> str:

@@ -7,14 +7,16 @@
 These are the default names of the files of an index, so `--index BACKUP/similarity.db` uses all of them.
 """
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from similarity.errors import InvalidInput
+from similarity.errors import IndexUnavailable, InvalidBundle, InvalidInput
 from similarity.feedback.opening import workspace_file
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.bundle_store import keep_bundle, store_folder, stored_bundle
+from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.index.sqlite.backup import refuse_target
 
@@ -31,13 +33,14 @@ class BackedUp:
 def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = False) -> BackedUp:
     """Copy the index to `target`, and its workspace and its bundles from `store` next to it, while all are in use.
 
-    The workspace is copied first, so that the copy of the index is never older than that of the workspace. If a backup
-    is interrupted before the index has its name, a file `.<target>.begun` remains: it allows the next backup to
-    replace the copy of the workspace.
+    The workspace is copied first, so that the copy of the index is never older than that of the workspace. The index
+    gets its name last, after the bundles of the generations in its copy: a backup whose index has its name is complete.
+    If a backup is interrupted before, a file `.<target>.begun` remains: it allows the next backup to replace the copy
+    of the workspace.
 
     Raises:
         InvalidInput: a target exists (unless `overwrite`), is in use, or is the source itself. Nothing is written.
-        IndexUnavailable: index or workspace cannot be read or is damaged.
+        IndexUnavailable: index or workspace cannot be read or is damaged, or a generation was retired meanwhile.
         InvalidBundle: a bundle is damaged; index and workspace are written.
     """
     workspace, copy = workspace_file(index.path), workspace_file(target)
@@ -52,18 +55,28 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
             opened.backup(copy, overwrite=may_replace)
     elif copy.exists():
         raise InvalidInput(f"{copy} belongs to another index: this one has no workspace; name another file")
-    index.backup(target, overwrite=overwrite)
-    begun.unlink(missing_ok=True)
     bundles = store_folder(target)
-    found = {
-        encoder_id: stored_bundle(store, encoder_id)
-        for encoder_id in sorted({generation.encoder_id for generation in index.generations()})
-    }
-    for bundle in found.values():
-        if bundle is not None:
-            keep_bundle(bundle, bundles)
-    return BackedUp(
-        workspace=copy if workspace.exists() else None,
-        bundles=bundles,
-        missing_encoders=tuple(encoder_id for encoder_id, bundle in found.items() if bundle is None),
-    )
+    missing: list[str] = []
+    damaged: list[InvalidBundle] = []
+
+    def copy_bundles(generations: Sequence[Generation]) -> None:
+        for encoder_id in sorted({generation.encoder_id for generation in generations}):
+            try:
+                bundle = stored_bundle(store, encoder_id)
+            except InvalidBundle as error:
+                damaged.append(error)
+                continue
+            if bundle is None:
+                missing.append(encoder_id)
+            else:
+                keep_bundle(bundle, bundles)
+        if retired := set(missing) - {generation.encoder_id for generation in index.generations()}:
+            raise IndexUnavailable(
+                f"the generation of encoder {min(retired)} was retired while it was copied; run the backup again"
+            )
+
+    index.backup(target, overwrite=overwrite, beside=copy_bundles)
+    begun.unlink(missing_ok=True)
+    if damaged:
+        raise damaged[0]
+    return BackedUp(workspace=copy if workspace.exists() else None, bundles=bundles, missing_encoders=tuple(missing))

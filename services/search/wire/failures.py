@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
-from similarity.feedback.protocol import EventConflict, UnknownList
+from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, UnknownList
 from similarity.feedback.shortlists import WrongKindOfList
 from similarity.search.errors import (
     AmbiguousCompany,
@@ -44,6 +44,7 @@ LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
     NotCalibrated: problems.NO_CALIBRATION,
     RankingExpired: problems.CURSOR_EXPIRED,
     TooFewWords: problems.TOO_FEW_WORDS,
+    ErasedMeanwhile: problems.ERASED_MEANWHILE,
     EventConflict: problems.EVENT_CONFLICT,
     UnknownList: problems.UNKNOWN_LIST,
     WrongKindOfList: problems.WRONG_KIND_OF_LIST,

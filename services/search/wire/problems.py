@@ -209,6 +209,13 @@ EVENT_CONFLICT = Kind(
     "The event exists with other content",
     "Feedback is append-only. The same event may be sent again; a new verdict needs a new `id`, or none.",
 )
+ERASED_MEANWHILE = Kind(
+    503,
+    "erased-meanwhile",
+    "A company was erased meanwhile",
+    "An erasure searched feedback and lists while this was being saved, so nothing was saved. Send it again.",
+    retry_after=1,
+)
 UNKNOWN_LIST = Kind(404, "unknown-list", "Unknown list", "No list has this name; `GET /lists` returns all lists.")
 UNUSABLE_LIST = Kind(
     409,

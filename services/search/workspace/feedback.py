@@ -78,7 +78,9 @@ class FeedbackService:
             UnknownCompany, AmbiguousCompany: a name matches no company, or several.
             EventConflict: an event with this id has other content.
             InvalidInput: both are the same company.
+            ErasedMeanwhile: a company was erased after this began.
         """
+        mark = self.workspace.erasure_mark()  # before the companies are looked up
         event = FeedbackEvent(
             id=given.id or uuid.uuid4().hex,
             user=caller.name,
@@ -89,7 +91,7 @@ class FeedbackService:
             shown=Shown(**given.model_dump(include={each.name for each in fields(Shown)})),
             note=given.note,
         )
-        kept = self.workspace.add_event(event)
+        kept = self.workspace.add_event(event, since=mark)
         return record_of(kept), kept == event
 
     def feedback(self, query: FeedbackQuery, caller: Caller) -> Feedback:

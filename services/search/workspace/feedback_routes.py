@@ -44,7 +44,7 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
         status_code=201,
         responses={
             200: {"model": FeedbackRecord, "description": "The same event was stored before; nothing was added."},
-            **declared(problems.EVENT_CONFLICT, *NAME_PROBLEMS, *BODY_PROBLEMS),
+            **declared(problems.EVENT_CONFLICT, problems.ERASED_MEANWHILE, *NAME_PROBLEMS, *BODY_PROBLEMS),
         },
     )
     def judge(

@@ -14,6 +14,8 @@ from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList,
 from similarity.feedback.shortlists import WrongKindOfList, companies_of
 from similarity.search.errors import EncoderNotLoaded
 from similarity.search.level_ranges import with_levels
+from similarity.search.resolver import Resolver
+from similarity.search.searcher import retry_if_retired
 
 from ..asking.question_schemas import MAX_EXCLUDED, Question
 from ..asking.ranking_schemas import Hit, Ranking
@@ -65,7 +67,9 @@ class ListsService:
             UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
             Problem: there are too many lists.
             InvalidInput: the name is invalid, or the list is too long.
+            ErasedMeanwhile: a company was erased after this began; so do `change` and `look`.
         """
+        mark = self.workspace.erasure_mark()  # before the companies are looked up
         if set(name) == {"."}:
             raise InvalidInput(
                 "dots alone cannot name a list, because URLs give them another meaning; choose another name"
@@ -79,7 +83,7 @@ class ListsService:
         if name not in names and len(names) >= MAX_LISTS:
             raise Problem(problems.TOO_MANY_LISTS, f"there are {len(names)} lists, which is the limit")
         saved = SavedList(name=name, question=kept, saved_by=caller.name, saved_at=self.clock())
-        is_new = self.workspace.save_list(saved)
+        is_new = self.workspace.save_list(saved, since=mark)
         return self._record(saved, caller), is_new
 
     def change(self, name: str, change: CompaniesChange, caller: Caller) -> ListRecord:
@@ -90,6 +94,7 @@ class ListsService:
             UnknownCompany, AmbiguousCompany: a company to add is not known, or several go by that name.
             InvalidInput: the list becomes too long.
         """
+        mark = self.workspace.erasure_mark()
         added, removed = self.search.ids_of(change.add), frozenset(change.remove)
 
         def changed(saved: SavedList) -> SavedList:
@@ -98,7 +103,7 @@ class ListsService:
             _check_length(kept)
             return replace(saved, question=kept, saved_by=caller.name, saved_at=self.clock())
 
-        return self._record(self.workspace.change_list(name, changed), caller)
+        return self._record(self.workspace.change_list(name, changed, since=mark), caller)
 
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
         """Return all lists by name, without very long queries. `count_new`: run each query and count the new hits."""
@@ -146,16 +151,17 @@ class ListsService:
         return ListRanking(**members, name=name, looked_at=look.at if look else None)
 
     def look(self, name: str, given: LookGiven, caller: Caller) -> LookRecord:
-        """Store what the caller has seen: the ids in the request, by default the current hits.
+        """Store what the caller has seen: the ids of stored companies in the request, by default the current hits.
 
         Raises:
             UnknownList: there is no such list.
             Problem: its query cannot be answered.
         """
+        mark = self.workspace.erasure_mark()
         saved = self.workspace.saved_list(name)
-        ids = self._now(saved) if given.ids is None else given.ids
+        ids = self._now(saved) if given.ids is None else self._stored(given.ids)
         look = Look(list_name=name, user=caller.name, at=self.clock(), seen=tuple(dict.fromkeys(ids))[:MAX_SEEN])
-        self.workspace.add_look(look)
+        self.workspace.add_look(look, since=mark)
         return LookRecord(name=name, looked_at=look.at, seen=len(look.seen))
 
     def _count_new(self, saved: SavedList, look: Look | None) -> int | None:
@@ -168,6 +174,15 @@ class ListsService:
     def _now(self, saved: SavedList) -> Sequence[str]:
         hits = self._asked(saved, ONLY_IDS).hits
         return [company_id for hit in hits for company_id in (hit.company["id"], *hit.duplicates)]
+
+    def _stored(self, ids: Sequence[str]) -> list[str]:
+        """Return those that are ids of stored companies: an erasure would not find any other text."""
+
+        def run_once() -> list[str]:
+            stored = Resolver(self.search.searcher.index, self.search.searcher.live()).stored(ids)
+            return [each for each in ids if each in stored]
+
+        return retry_if_retired(run_once)
 
     def _asked(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
         if saved.companies is not None:

@@ -61,7 +61,7 @@ def lists_routes(service: ListsService) -> APIRouter:
         summary="Save a list",
         responses={
             201: {"model": ListRecord, "description": "The list is new."},
-            **declared(problems.TOO_MANY_LISTS, *LIST_PROBLEMS, *BODY_PROBLEMS),
+            **declared(problems.TOO_MANY_LISTS, problems.ERASED_MEANWHILE, *LIST_PROBLEMS, *BODY_PROBLEMS),
         },
     )
     def save(name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response) -> ListRecord:
@@ -102,7 +102,7 @@ def lists_routes(service: ListsService) -> APIRouter:
     @router.post(
         "/lists/{name}/looked",
         summary="Store a look at a list",
-        responses=declared(*ASKED_PROBLEMS, *BODY_PROBLEMS),
+        responses=declared(problems.ERASED_MEANWHILE, *ASKED_PROBLEMS, *BODY_PROBLEMS),
     )
     def looked(name: ListName, _: Nothing, caller: Looker, given: LookGiven | None = None) -> LookRecord:
         """Marks hits as no longer new to you: those in `ids`, by default the current ones."""
@@ -132,7 +132,7 @@ def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: Sh
     @router.post(
         "/lists/{name}/companies",
         summary="Change a shortlist",
-        responses=declared(*LIST_PROBLEMS, *BODY_PROBLEMS),
+        responses=declared(problems.ERASED_MEANWHILE, *LIST_PROBLEMS, *BODY_PROBLEMS),
     )
     def change(name: ListName, given: CompaniesChange, _: Nothing, caller: Saver) -> ListRecord:
         """Adds companies to a shortlist, and removes others. It is safe to send the same change again."""

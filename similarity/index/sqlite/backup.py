@@ -5,7 +5,7 @@ import glob
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -14,13 +14,20 @@ from similarity.index.sqlite.files import application_id
 
 
 def back_up(
-    connection: sqlite3.Connection, *, kind: str, source: Path, target: Path, overwrite: bool, if_damaged: str
+    connection: sqlite3.Connection,
+    *,
+    kind: str,
+    source: Path,
+    target: Path,
+    overwrite: bool,
+    if_damaged: str,
+    before_named: Callable[[sqlite3.Connection], None] = lambda _: None,
 ) -> None:
     """Copy the file of `connection` to `target`: complete and checked, or not at all.
 
     The copy is written next to the target, and renamed at the end. A crash leaves at most a file
     `.<target>.….partial`, which the next backup removes. `kind` is the name of the file in messages, `if_damaged` the
-    advice if it is damaged.
+    advice if it is damaged. `before_named`: called with the complete copy before it has its name.
 
     Raises:
         InvalidInput: the target exists (unless `overwrite`), is in use, or is the source itself.
@@ -35,6 +42,7 @@ def back_up(
             found = copy.execute("PRAGMA integrity_check").fetchone()[0]
             if found != "ok":
                 raise IndexUnavailable(f"{source} is damaged ({found:.200}); {if_damaged}")
+            before_named(copy)
         flush(partial)
         refuse_target(source, target, kind=kind, overwrite=overwrite)
         partial.replace(target)

@@ -270,8 +270,10 @@ class SqliteIndex:
             found = checking.damage(connection)
         return found + checking.damaged_words(self.path, busy_timeout=self._busy_timeout)
 
-    def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Copy the index to another file while it is in use, and check the copy.
+    def backup(
+        self, path: str | Path, *, overwrite: bool = False, beside: Callable[[list[Generation]], None] = lambda _: None
+    ) -> None:
+        """Copy the index to a file while it is in use, and check it. `beside` gets its generations before it is named.
 
         Raises:
             InvalidInput: the file exists (unless `overwrite`), is in use, or is the index itself.
@@ -285,6 +287,7 @@ class SqliteIndex:
                 target=Path(path),
                 overwrite=overwrite,
                 if_damaged="restore an earlier backup, or ingest again",
+                before_named=lambda copy: beside([stored.record for stored in generations.every(copy)]),
             )
 
     def close(self) -> None:

@@ -1,8 +1,12 @@
 """An erased company is in no event, no list and no look any more; everything else stays."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from similarity.feedback.protocol import Forgotten, Look, Shown, Verdict, Workspace
+import pytest
+
+from similarity.feedback.protocol import ErasedMeanwhile, Forgotten, Look, Shown, Verdict, Workspace
 from tests.workspace_records import NOON, make_event, make_list, make_names, make_shortlist, moment
 
 
@@ -222,3 +226,33 @@ def test_what_is_left_can_be_read_after_compacting(workspace: Workspace) -> None
     assert list(workspace.events()) == [kept]
     workspace.add_event(make_event("1"))
     assert len(list(workspace.events())) == 2
+
+
+SAVES: dict[str, Callable[[Workspace, str], object]] = {
+    "event": lambda workspace, mark: workspace.add_event(make_event(), since=mark),
+    "new list": lambda workspace, mark: workspace.save_list(make_list("new"), since=mark),
+    "list": lambda workspace, mark: workspace.save_list(make_shortlist("contacted", "nike"), since=mark),
+    "change": lambda workspace, mark: workspace.change_list(
+        "contacted",
+        lambda saved: replace(saved, question={"companies": [*(saved.companies or ()), "nike"]}),
+        since=mark,
+    ),
+    "look": lambda workspace, mark: workspace.add_look(
+        Look(list_name="contacted", user="ann", at=NOON, seen=("nike",)), since=mark
+    ),
+}
+
+
+@pytest.mark.parametrize("save", SAVES.values(), ids=SAVES)
+def test_nothing_is_saved_of_what_was_looked_up_before_an_erasure(
+    open_named: Callable[[str], Workspace], save: Callable[[Workspace, str], object]
+) -> None:
+    here, elsewhere = open_named("shared"), open_named("shared")
+    here.save_list(make_shortlist("contacted", "puma"))
+    mark = here.erasure_mark()
+    save(here, mark)
+    elsewhere.forget_company(make_names("nike"))
+    with pytest.raises(ErasedMeanwhile, match="send it again"):
+        save(here, mark)
+    assert elsewhere.forget_company(make_names("nike")) == Forgotten()
+    save(here, here.erasure_mark())

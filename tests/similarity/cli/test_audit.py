@@ -1,15 +1,20 @@
 """What the commands leave in the audit record, and `similarity audit` as a user types it."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.ledger import ErasureRecord
 from similarity.upkeep.audit import file_subject, hashed
+from similarity.upkeep.erasure import Eraser
 from tests.similarity.cli.test_generations import QuickShell
 from tests.similarity.cli.test_main import Shell
 from tests.tiny_bundle import write_tiny_bundle
+from tests.workspace_records import make_event
 
 WORDS = ("anvils", "boats", "cars")
 ROWS = [(f"c{number:02}", f"Firm {number}", WORDS[number % 3], "", "") for number in range(30)]
@@ -64,6 +69,30 @@ def test_an_erasure_and_a_failure_are_on_record(shell: QuickShell) -> None:
     record = (shell.folder / "similarity.db.audit.jsonl").read_text()
     assert hashed("c00") in record
     assert '"c00"' not in record
+
+
+def test_an_erasure_searches_a_workspace_that_a_service_made_meanwhile(
+    shell: QuickShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept = Eraser.accept
+
+    def made_first(eraser: Eraser, company_id: str) -> ErasureRecord:
+        with closing(SqliteWorkspace(shell.folder / "similarity.db.workspace")) as workspace:
+            workspace.add_event(make_event(anchor=company_id))
+        return accept(eraser, company_id)
+
+    monkeypatch.setattr(Eraser, "accept", made_first)
+    assert "forgotten: 1 verdicts" in shell("erase", "c00")
+
+
+@pytest.mark.parametrize(
+    "command", [("ingest", "companies.csv", "--rejects"), ("backup", "--overwrite")], ids=["rejects", "backup"]
+)
+def test_no_output_replaces_the_record(shell: QuickShell, command: tuple[str, ...]) -> None:
+    record = shell.folder / "similarity.db.audit.jsonl"
+    before = record.read_bytes()
+    assert "name another file" in shell(*command, record.name, fails=True)
+    assert record.read_bytes() == before
 
 
 def test_a_move_to_another_model_and_back_is_on_record(shell: QuickShell) -> None:

@@ -150,7 +150,7 @@ def test_a_copy_goes_live_and_old_generations_are_removed(shell: Shell) -> None:
     told = json.loads(shell("generations", "drift", first, second, "--anchors", "5", "--format", "json"))
     assert (told["anchors"], told["overlap_mean"]) == (5, 1.0)
     assert "overlap mean" in shell("generations", "drift", first, second)
-    assert "nothing removed" in shell("generations", "prune")
+    assert "nothing removed; generations replaced less than 7 days ago are kept" in shell("generations", "prune")
     assert f"{first} would be removed" in shell("generations", "prune", "--keep", "0", "--older-than", "0", "--dry-run")
     assert "would be removed" in shell("generations", "retire", first, "--dry-run")
     assert len(generations(shell)) == 2
@@ -176,6 +176,14 @@ def test_vectors_made_elsewhere_are_imported_and_promoted(shell: Shell) -> None:
     assert "60 rows" in shell(*arguments, "--into", building["name"])
     shell("generations", "promote", building["name"], "--judged", "judged.tsv")
     assert generations(shell)["live"]["name"] == building["name"]
+
+
+def test_an_import_of_no_valid_vector_leaves_no_generation(shell: Shell) -> None:
+    record = {"id": "c1", "name": "Firm", "description": "Firm.", "vector": [2.0, 0.0, 0.0, 0.0]}
+    (shell.folder / "vectors.jsonl").write_text(json.dumps(record) + "\n")
+    said = shell("generations", "import-vectors", "vectors.jsonl", "--encoder-id", "Elsewhere-1", fails=True)
+    assert "no row could be imported, so there is no new generation" in said
+    assert list(generations(shell)) == ["live"]
 
 
 def test_one_company_is_erased_everywhere(shell: Shell) -> None:

@@ -313,7 +313,15 @@ def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> 
     SqliteWorkspace(shell.folder / "similarity.db.workspace").close()
     assert shell("check") == (
         "index similarity.db: no damage found\nworkspace similarity.db.workspace: no damage found\n"
+        "models similarity.db.bundles: no damage found\n"
     )
+    [stored] = (shell.folder / "similarity.db.bundles").iterdir()
+    tiny = write_tiny_bundle(shell.folder / "tiny").folder
+    stored.rename(shell.folder / "kept")
+    tiny.rename(stored)
+    done = shell.run("check")
+    assert (done.returncode, "models similarity.db.bundles: damaged\n" in done.stdout) == (1, True)
+    assert f"not of {stored.name}" in done.stdout
     with closing(connect(shell.folder / "similarity.db")) as connection:
         connection.execute("UPDATE companies SET description = 'x' WHERE name = 'Keg Inc.'")
     done = shell.run("check")

@@ -50,7 +50,7 @@ def test_a_dry_run_only_judges(index: SqliteIndex, candidate: str) -> None:
 def test_a_candidate_that_lacks_documents_or_is_worse_is_refused_with_all_reasons(index: SqliteIndex) -> None:
     index.create_generation(make_generation("empty"))
     report = promote(index, "empty", gate=refusing)
-    assert report.reasons == (f"it lacks {COMPANIES} documents of first; run the re-embed again", "worse")
+    assert report.reasons == (f"it lacks {COMPANIES} documents of first; run the re-embed or the import again", "worse")
     assert (report.promoted, live_name(index)) == (False, "first")
 
 

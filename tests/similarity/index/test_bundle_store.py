@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import stat
@@ -5,13 +6,21 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.errors import InvalidBundle
-from similarity.index.bundle_store import StoredEncoders, bundle_for, keep_bundle, store_folder, stored_bundle
+from similarity.index.bundle_store import (
+    StoredEncoders,
+    bundle_for,
+    check_bundles,
+    keep_bundle,
+    store_folder,
+    stored_bundle,
+)
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.steps import add_candidate, add_live
 from tests.fakes import CountingEncoder
@@ -151,6 +160,15 @@ def test_a_bundle_whose_copy_fails_is_not_kept_by_half(index: SqliteIndex, bundl
     assert [each.name for each in store.iterdir()] == [bundle.encoder_id]
 
 
+def test_a_full_disk_is_one_reason(index: SqliteIndex, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", source)
+
+    monkeypatch.setattr(shutil, "copytree", partial(shutil.copytree, copy_function=full))
+    with pytest.raises(OSError, match=r"^the model cannot be copied: \[Errno 28\] No space left on device"):
+        keep_bundle(bundle, store_folder(index.path))
+
+
 def test_a_candidates_bundle_serves_where_nothing_is_live(index: SqliteIndex, bundle: ModelBundle) -> None:
     add_candidate(index, "first", encoder_id=bundle.encoder_id)
     keep_bundle(bundle, store_folder(index.path))
@@ -181,6 +199,24 @@ def test_a_damaged_stored_bundle_is_refused_not_replaced(index: SqliteIndex, bun
 def test_the_store_lies_beside_the_file_or_here_for_a_url(target: str, folder: str) -> None:
     assert store_folder(target) == Path(folder)
     assert store_folder(target, Path("chosen")) == Path("chosen")
+
+
+def test_a_bundle_in_the_folder_of_another_encoder_is_refused_and_replaced_by_its_own(
+    index: SqliteIndex, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    store = store_folder(index.path)
+    go_live(index, bundle)
+    other = write_tiny_bundle(tmp_path / "other", max_tokens=7)
+    shutil.copytree(other.folder, store / bundle.encoder_id)
+    with pytest.raises(InvalidBundle, match=f"holds the bundle of encoder {other.encoder_id}, not of"):
+        stored_bundle(store, bundle.encoder_id)
+    with pytest.raises(InvalidBundle, match="not of"):
+        bundle_for(index, store)
+    assert check_bundles(store, index.generations())[0]
+    keep_bundle(bundle, store)
+    assert check_bundles(store, index.generations()) == ([], [])
+    shutil.rmtree(store)
+    assert check_bundles(store, index.generations()) == ([], [bundle.encoder_id])
 
 
 def test_the_bundle_that_ships_needs_no_copy(tmp_path: Path) -> None:

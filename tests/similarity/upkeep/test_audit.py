@@ -215,3 +215,11 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("pwd.getpwuid", unknown)
     assert system_user() == f"user:{os.getuid()}"
+
+
+def test_no_database_becomes_the_record(tmp_path: Path) -> None:
+    index = str(tmp_path / "a.db")
+    SqliteIndex(index).close()
+    for audit in (index, f"{index}.workspace"):
+        with pytest.raises(InvalidInput, match="name another file"):
+            audit_target(Settings(index=index, audit=audit))

@@ -1,7 +1,9 @@
 """A backup of an embedded index holds all that belongs to it, and can be used where it lies."""
 
 import fcntl
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from similarity.bundle import ModelBundle
-from similarity.errors import InvalidInput
+from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.feedback.opening import workspace_file
 from similarity.feedback.protocol import SavedList
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.sqlite import SqliteIndex
+from similarity.index.sqlite import generations as sqlite_generations
+from similarity.index.sqlite.generations import StoredGeneration
 from similarity.upkeep.backup import back_up
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
@@ -76,6 +80,32 @@ def test_an_index_that_nobody_judged_has_no_workspace_to_copy(index: SqliteIndex
 def test_a_bundle_that_is_not_at_hand_is_named(index: SqliteIndex, bundle: ModelBundle, tmp_path: Path) -> None:
     missing = back_up(index, tmp_path / "copy.db", store=tmp_path / "nowhere").missing_encoders
     assert missing == (bundle.encoder_id,)
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["its bundle stays", "its bundle goes too"])
+def test_the_model_of_the_copy_is_kept_although_its_generation_is_retired_meanwhile(
+    index: SqliteIndex, bundle: ModelBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_kept: bool
+) -> None:
+    target, every = tmp_path / "kept" / "copy.db", sqlite_generations.every
+
+    def after_the_copy(copy: sqlite3.Connection) -> list[StoredGeneration]:
+        monkeypatch.setattr(sqlite_generations, "every", every)
+        for name in ("second", "third"):
+            add_live(index, name, encoder_id="other")
+        index.retire("first")
+        if not is_kept:
+            shutil.rmtree(store_folder(index.path))
+        return every(copy)
+
+    monkeypatch.setattr(sqlite_generations, "every", after_the_copy)
+    if is_kept:
+        assert backed_up(index, target) == ()
+        with closing(SqliteIndex(target)) as copy:
+            assert bundle_for(copy, store_folder(target)).bundle_id == bundle.bundle_id
+    else:
+        with pytest.raises(IndexUnavailable, match="was retired while it was copied; run the backup again"):
+            backed_up(index, target)
+        assert not target.exists()
 
 
 def test_a_second_backup_replaces_the_first_only_when_told(
@@ -137,9 +167,9 @@ back_up(SqliteIndex(sys.argv[1]), Path(sys.argv[2]), store=Path(sys.argv[1] + ".
 """
 
 
-@pytest.mark.parametrize("renamed", [0, 1], ids=["nothing has its name yet", "the workspace has its name"])
+@pytest.mark.parametrize("renamed", [0, 1, 2], ids=["none", "workspace", "workspace and bundle"])
 def test_after_a_killed_backup_the_next_one_replaces_what_it_left(
-    index: SqliteIndex, workspace: SqliteWorkspace, tmp_path: Path, renamed: int
+    index: SqliteIndex, bundle: ModelBundle, workspace: SqliteWorkspace, tmp_path: Path, renamed: int
 ) -> None:
     target = tmp_path / "kept" / "copy.db"
     done = subprocess.run(
@@ -149,6 +179,7 @@ def test_after_a_killed_backup_the_next_one_replaces_what_it_left(
     left = [each.name for each in target.parent.iterdir()]
     assert any(name.endswith(".partial") for name in left)
     assert ("copy.db.workspace" in left, "copy.db" in left) == (bool(renamed), False)
+    assert store_folder(target).joinpath(bundle.encoder_id).exists() == (renamed == 2)
     workspace.save_list(replace(BREWERS, name="Bakers"))
     backed_up(index, target)
     assert sorted(each.name for each in target.parent.iterdir()) == ["copy.db", "copy.db.bundles", "copy.db.workspace"]

@@ -197,6 +197,7 @@ def test_who_saw_other_hits_than_the_first_says_which(client: TestClient) -> Non
     save(client)
     assert look(client, ids=["boots", "zapatos", "boots"])["seen"] == 2
     assert hits(client) == {"boots": False, "clogs": True, "zapatos": False}
+    assert look(client, ids=["boots", "Boots-Ltd", "unknown"])["seen"] == 1
     assert kind(client.post("/lists/shoes/looked", json={"ids": ["two words"]})) == (422, "invalid-request")
     twice = client.post(
         "/lists/shoes/looked",

@@ -1,0 +1,50 @@
+"""An erasure that runs between the look-up of a company and the save: nothing of the company is saved."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.sqlite import SqliteIndex
+from similarity.upkeep.erasure import Eraser
+from tests.services.search.workspace_app import given
+
+ANCHORS: dict[str, Any] = {"anchors": [{"company": "acme"}, {"company": "boots"}]}
+SAVES: dict[str, tuple[str, Callable[[TestClient], Any]]] = {
+    "verdict": ("add_event", lambda client: client.post("/feedback", json=given("boots"))),
+    "query": ("save_list", lambda client: client.put("/lists/q", json={"question": ANCHORS})),
+    "shortlist": ("save_list", lambda client: client.put("/lists/s", json={"companies": ["clogs", "boots"]})),
+    "change": ("change_list", lambda client: client.post("/lists/kept/companies", json={"add": ["boots"]})),
+    "hits": ("add_look", lambda client: client.post("/lists/asked/looked")),
+    "look": ("add_look", lambda client: client.post("/lists/asked/looked", json={"ids": ["boots"]})),
+}
+
+
+@pytest.mark.parametrize(("method", "save"), SAVES.values(), ids=SAVES)
+def test_an_erasure_between_look_up_and_save(
+    client: TestClient,
+    index: SqliteIndex,
+    workspace: SqliteWorkspace,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    save: Callable[[TestClient], Any],
+) -> None:
+    client.put("/lists/kept", json={"companies": ["clogs"]})
+    client.put("/lists/asked", json={"question": {"anchors": [{"company": "acme"}]}})
+    original = getattr(workspace, method)
+
+    def erased_first(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.setattr(workspace, method, original)
+        eraser = Eraser(index, workspace)
+        eraser.accept("boots")
+        eraser.finish()
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(workspace, method, erased_first)
+    answer = save(client)
+    assert (answer.status_code, answer.json()["type"]) == (503, "/docs#erased-meanwhile")
+    again = save(client)
+    assert again.status_code in {200, 201, 404}, again.text
+    assert b"boots" not in b"".join(file.read_bytes().lower() for file in workspace.path.parent.glob("*.workspace*"))
