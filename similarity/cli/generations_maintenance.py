@@ -30,7 +30,7 @@ from similarity.settings import Settings
 
 if TYPE_CHECKING:
     from similarity.index.protocol import Generation
-    from similarity.ingest.files import RejectsFile
+    from similarity.ingest.rejects import RejectsFile
 
 maintenance = typer.Typer()
 
