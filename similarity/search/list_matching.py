@@ -28,6 +28,7 @@ from similarity.search.name_matching import (
     is_short,
     name_similarity,
 )
+from similarity.search.namesakes import largest_or_only
 
 MAX_FOUND = 50
 MIN_CANDIDATE_SIMILARITY = 0.6
@@ -238,7 +239,7 @@ class RowMatcher:
         companies = _of_country(companies, row)
         if len(companies) == 1:
             return Match(companies[0], how)
-        if self.sizes is not None and (largest := largest_of(companies, self.sizes)):
+        if self.sizes is not None and (largest := largest_or_only(core_of(row.name), companies, self.sizes)):
             return Match(largest, How.SIZE)
         count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
         reason = f"{count} companies {predicate}; choose one, or give its domain"
@@ -249,26 +250,19 @@ class RowMatcher:
     ) -> Match:
         """Return the match with one of `companies`, unless a large one of `longer`, which begin so, may be meant."""
         match = self._choose(companies, row, how, predicate)
-        if match.company is None:
-            return self._choose([*companies, *longer], row, how, predicate)
+        is_word = " " not in core_of(row.name)
+        if match.company is None or (match.how is How.SIZE and is_word):
+            wider = self._choose([*companies, *longer], row, how, predicate)
+            if wider.company or match.company is None:
+                return wider
         larger = [company for company in longer if self._is_prominent(company)]
-        if not larger or self._is_prominent(match.company) or " " in core_of(row.name):
+        if not larger or self._is_prominent(match.company) or not is_word:
             return match
         reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
         return Match(candidates=(match.company, *larger), miss=reason, is_contested=True)
 
     def _is_prominent(self, company: Company) -> bool:
         return self.sizes is not None and self.sizes.is_prominent(company)
-
-
-def largest_of(companies: Sequence[Company], sizes: AttributeSchema) -> Company | None:
-    """Return the company that is at least one size step larger than every other; None if there is none.
-
-    `companies`: at least two.
-    """
-    by_size = sorted(((sizes.size_of(company) or 0.0, company.id, company) for company in companies), reverse=True)
-    (largest_size, _, largest), (second_size, _, _) = by_size[:2]
-    return largest if largest_size >= second_size + 1 else None
 
 
 def _not_as_id(name: str) -> str:

@@ -76,6 +76,15 @@ def test_an_ambiguous_name_lists_its_candidates(searcher: Searcher) -> None:
     assert [each.id for each in error.value.candidates] == ["b", "c"]
 
 
+def test_other_companies_of_the_name_are_named_in_a_warning(index: SqliteIndex, searcher: Searcher) -> None:
+    index.upsert("first", [make_embedded("alpha-ltd", name="Alpha Ltd", domain="alpha.co.uk", country="Malta")])
+    ranking = searcher.search("alpha")
+    assert ranking.anchors[0].confidence < 1
+    assert ranking.warnings[0] == (
+        "'alpha' is read as Alpha (a); it may also mean Alpha Ltd (alpha-ltd, Malta): use an id to choose"
+    )
+
+
 def test_anchors_negatives_and_exclusions_are_no_hits(searcher: Searcher) -> None:
     assert ids(searcher.search(about("a", "Beta"))) == ["c"]
     assert ids(searcher.search(about("a", unlike=("b",)))) == ["c"]
