@@ -32,7 +32,8 @@ class Role(StrEnum):
 class ResolvedAnchor:
     """An anchor or a negative with its vector. `document`: the company; None if `reference` is free text.
 
-    `confidence`, `others`: see `FoundCompany`. `duplicates`: ids of companies that would be hits but are the same company.
+    `confidence`, `others`: see `FoundCompany`. `duplicates`: ids of companies that would be hits but are the
+    same company.
     """
 
     reference: str

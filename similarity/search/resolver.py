@@ -115,7 +115,9 @@ class Resolver:
             largest = None if self.exact else largest_or_only(core_of(reference), same_name, sizes)
             match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
         else:
-            match = RowMatcher(self.index, self.generation.name, sizes).match(ListedCompany(name=reference))
+            match = RowMatcher(self.index, self.generation.name, sizes, as_typed=True).match(
+                ListedCompany(name=reference)
+            )
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
             by_id = self.stored([match.company.id])
             if match.company.id in by_id:

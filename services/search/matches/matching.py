@@ -32,7 +32,9 @@ class MatchService:
     def _match(self, rows: Sequence[ListRow]) -> Matched:
         generation = self.index.live().name
         deadline = self.clock() + SECONDS_TO_SEARCH
-        matcher = RowMatcher(self.index, generation, has_time=lambda: self.clock() < deadline)
+        matcher = RowMatcher(
+            self.index, generation, self.index.attributes(), has_time=lambda: self.clock() < deadline
+        )
 
         def answer(row: ListRow) -> MatchedRow:
             if row.unreadable:
