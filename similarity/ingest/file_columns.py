@@ -80,7 +80,7 @@ def file_columns(
         if name in columns.fields:
             fields[name] = _named(path, columns.fields[name], existing, option)
         elif FIELD_SYNONYMS.get(name) not in columns.fields:
-            column = _one_of(name, existing, (_key(name), f"company{_key(name)}"), option)
+            column = _one_of(name, existing, (column_key(name), f"company{column_key(name)}"), option)
             if not column and name in REQUIRED:
                 raise InvalidInput(
                     f"there is no column {name!r}; give its name with {option}=COLUMN; {_list(existing)}"
@@ -91,7 +91,7 @@ def file_columns(
     }
     free = [column for column in existing if column not in {*fields.values(), *others}]
     for name in dict.fromkeys((*known.schema.types, *known.stored)):
-        if name not in attributes and (column := _one_of(name, free, (_key(name),), f"--attribute {name}")):
+        if name not in attributes and (column := _one_of(name, free, (column_key(name),), f"--attribute {name}")):
             attributes[name] = column
     # A row of JSON may have fields that the first rows lack.
     late = {name: name for name in known.schema.types} if is_json(path) else {}
@@ -120,7 +120,7 @@ def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, s
 
 def _named(path: Path, column: str, existing: Sequence[str], option: str) -> str:
     """Return the column that an option names."""
-    found = _one_of(column, existing, (_key(column),), option)
+    found = _one_of(column, existing, (column_key(column),), option)
     if not found and not has_late_column(path, column):
         raise InvalidInput(f"there is no column {column!r} for {option.partition(' ')[2]}; {_list(existing)}")
     return found or column
@@ -130,14 +130,15 @@ def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: s
     """Return the column `name`, else the only one with one of the keys; empty if there is none."""
     if name in existing:
         return name
-    found = [column for column in existing if _key(column) in keys]
+    found = [column for column in existing if column_key(column) in keys]
     if len(found) > 1:
         candidates = ", ".join(map(repr, found))
         raise InvalidInput(f"more than one column could be {name}: {candidates}; choose with {option}=COLUMN")
     return next(iter(found), "")
 
 
-def _key(column: str) -> str:
+def column_key(column: str) -> str:
+    """Return the name of a column without case, blanks, hyphens and underscores."""
     return SEPARATORS.sub("", column).casefold()
 
 

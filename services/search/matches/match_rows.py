@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from similarity.errors import InvalidInput
 from similarity.ingest.encodings import as_utf_8
+from similarity.ingest.file_columns import column_key
 from similarity.ingest.files import read_stream
 from similarity.search.name_matching import is_domain
 
@@ -18,11 +19,11 @@ from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 
 GZIP_MAGIC = b"\x1f\x8b"
 
-# Usual column headings of such lists, in lower case.
-HEADINGS: Mapping[str, frozenset[str]] = {
-    "name": frozenset({"name", "company", "company name", "company_name", "organisation", "organization", "firm"}),
-    "domain": frozenset({"domain", "website", "url", "web", "homepage", "site", "web site"}),
-    "country": frozenset({"country", "country name"}),
+# Usual names of the columns of such lists, as `column_key` writes them; a "company" in front is left out.
+HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "name": ("name", "company", "organisation", "organization", "firm"),
+    "domain": ("domain", "website", "websiteurl", "url", "web", "homepage", "site"),
+    "country": ("country", "countryname", "countrycode", "land", "pays"),
 }
 
 
@@ -35,7 +36,15 @@ class ListRow:
     unreadable: str = ""
 
 
-def rows_of_json(raw: bytes) -> list[ListRow]:
+@dataclass(frozen=True, slots=True)
+class ListRows:
+    """The rows of a list, and the columns of its table that are not used."""
+
+    rows: list[ListRow]
+    unused_columns: tuple[str, ...] = ()
+
+
+def rows_of_json(raw: bytes) -> ListRows:
     """Return the rows of a `MatchRequest`.
 
     Raises:
@@ -47,10 +56,10 @@ def rows_of_json(raw: bytes) -> list[ListRow]:
         raise invalid_request([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
     except ValueError as error:
         raise _invalid(f"the JSON cannot be used: {error}") from None
-    return [ListRow(number, row) for number, row in enumerate(request.rows, 1)]
+    return ListRows([ListRow(number, row) for number, row in enumerate(request.rows, 1)])
 
 
-def rows_of_table(raw: bytes) -> list[ListRow]:
+def rows_of_table(raw: bytes) -> ListRows:
     """Return the rows of a CSV table (also with semicolons or tabs) whose first line names the columns.
 
     Raises:
@@ -70,15 +79,16 @@ def rows_of_table(raw: bytes) -> list[ListRow]:
             f"the first line must name the columns, and one of them name or domain; it has {names}. A list without "
             "such a line can be sent as text/plain"
         )
-    return [
+    listed = [
         ListRow(row.number, MatchRow(), row.unreadable)
         if row.unreadable
         else _list_row(row.number, {field: str(row.record[column]) for field, column in columns.items()})
         for row in rows
     ]
+    return ListRows(listed, tuple(column for column in rows[0].record if column not in columns.values()))
 
 
-def rows_of_lines(raw: bytes) -> list[ListRow]:
+def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or cells between tabs, one of them a website.
 
     Raises:
@@ -91,7 +101,7 @@ def rows_of_lines(raw: bytes) -> list[ListRow]:
         raise _invalid(f"the text is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     rows = [_list_row(number, _cells(line)) for number, line in enumerate(lines, 1) if line.strip()]
     _check_count(rows)
-    return rows
+    return ListRows(rows)
 
 
 def _cells(line: str) -> dict[str, str]:
@@ -107,8 +117,9 @@ def _columns(record: Mapping[str, object]) -> dict[str, str]:
     """Return the column of each field: the first with one of its headings."""
     found: dict[str, str] = {}
     for column in record:
+        key = column_key(column)
         for field, headings in HEADINGS.items():
-            if column.strip().casefold() in headings:
+            if key in headings or key.removeprefix("company") in headings:
                 found.setdefault(field, column)
     return found
 
