@@ -23,6 +23,7 @@ from similarity.search.name_matching import (
     exact_match,
     extends_core,
     has_initials,
+    has_legal_form,
     has_same_words,
     is_short,
     name_similarity,
@@ -265,7 +266,7 @@ class RowMatcher:
     ) -> Match:
         """Return the match with one of `companies`, unless a large one of `longer`, which begin so, may be meant."""
         match = self._choose(companies, row, how, predicate)
-        is_word = " " not in core_of(row.name)
+        is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
         if match.company is None or (match.how is How.SIZE and is_word):
             wider = self._choose([*companies, *longer], row, how, predicate)
             if wider.company or match.company is None:

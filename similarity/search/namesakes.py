@@ -3,12 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from similarity.company import Company, name_key
+from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
 from similarity.preparation.masking import GROUP_WORDS
 from similarity.search.countries import is_same_country
 from similarity.search.duplicates import SHARED_HOSTS
-from similarity.search.name_matching import core_of, cores_of, extends_core, is_domain, is_short, name_similarity
+from similarity.search.errors import labelled
+from similarity.search.name_matching import (
+    core_of,
+    cores_of,
+    extends_core,
+    has_legal_form,
+    is_domain,
+    is_short,
+    name_similarity,
+)
 
 MUCH_LARGER = 2.0
 """Steps of size by which a company must be larger than one with exactly the typed name to be opened instead of it."""
@@ -25,7 +34,7 @@ class NamesakeChoice:
 
 def has_namesakes(name: str) -> bool:
     """Return whether companies with another legal form are as good for this name: it has none, and is no website."""
-    return not is_domain(name) and name_key(name).replace(" ", "") == core_of(name).replace(" ", "")
+    return not is_domain(name) and not has_legal_form(name)
 
 
 def choose_namesake(
@@ -64,9 +73,7 @@ def largest_or_only(core: str, companies: Sequence[Company], sizes: AttributeSch
 
 def namesake_warning(name: str, company: Company, others: Sequence[Company]) -> str:
     """Return the warning that `name` was read as `company` and may mean one of `others`."""
-    shown = "; ".join(
-        f"{each.name} ({', '.join(filter(None, (each.id, each.country)))})" for each in others[:NAMESAKES_SHOWN]
-    )
+    shown = "; ".join(map(labelled, others[:NAMESAKES_SHOWN]))
     more = f"; and {len(others) - NAMESAKES_SHOWN} more" if len(others) > NAMESAKES_SHOWN else ""
     return f"{name!r} is read as {company.name} ({company.id}); it may also mean {shown}{more}: use an id to choose"
 

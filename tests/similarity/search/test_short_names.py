@@ -125,6 +125,7 @@ def test_contradicted_and_ambiguous_rows_of_a_list_are_candidates(
         matcher = RowMatcher(index, "first", SIZE)
         match = matcher.match(row)
         assert matcher.match(ListedCompany("Nike", "nike.com", "Germany")).company == documents[0].company
+        assert matcher.match(ListedCompany("Bosch Ltd")).company == documents[2].company
         assert matcher.match(ListedCompany("Nike", country="USA")).company == documents[0].company
     assert (match.company, [each.id for each in match.candidates]) == (None, candidates)
     assert match.miss
