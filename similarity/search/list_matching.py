@@ -98,16 +98,16 @@ class RowMatcher:
         if not row.name and not row.domain:
             return Match(miss="the row has neither a name nor a domain; give one of them")
         by_domain = self._by_domain(row)
-        by_name = (self._by_name(row) or self._by_id(row)) if row.name else None
-        if by_domain and by_domain.company and by_name is None and not _is_named(by_domain.company, row):
-            by_name = self._by_similar_name(row) if self.has_time() else None
+        by_name = self._by_name(row) if row.name else None
+        if by_domain and by_domain.company and by_name is None and row.name and not _is_named(by_domain.company, row):
+            by_name = self._by_id(row) or (self._by_similar_name(row) if self.has_time() else None)
         if by_domain and by_name and _disagree(by_domain, by_name):
             candidates = tuple(match.company for match in (by_domain, by_name) if match.company)
             return Match(
                 candidates=candidates,
                 miss="the domain belongs to one company and the name to another; correct one of them",
             )
-        exact = by_domain or by_name
+        exact = by_domain or by_name or self._by_id(row)
         if exact is not None:
             return exact
         if not self.has_time():

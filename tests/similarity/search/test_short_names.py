@@ -118,13 +118,14 @@ def test_contradicted_and_ambiguous_rows_of_a_list_are_candidates(
         make_embedded("adidas", name="adidas AG", domain="adidas-group.com", country="Germany"),
         make_embedded("bosch-india", name="Bosch Limited", country="India"),
         make_embedded("bosch-large", name="Bosch Tools AG", country="Germany", attributes={"size": "mega"}),
+        make_embedded("NIKE", name="Nikko Metals"),
     ]
     with closing(SqliteIndex(tmp_path / "index.db")) as index:
         add_live(index, "first")
         index.upsert("first", documents)
         matcher = RowMatcher(index, "first", SIZE)
         match = matcher.match(row)
-        assert matcher.match(ListedCompany("Nike", "nike.com", "Germany")).company == documents[0].company
+        assert matcher.match(ListedCompany("NIKE", "nike.com", "Germany")).company == documents[0].company
         assert matcher.match(ListedCompany("Bosch Ltd")).company == documents[2].company
         assert matcher.match(ListedCompany("Nike", country="USA")).company == documents[0].company
     assert (match.company, [each.id for each in match.candidates]) == (None, candidates)
