@@ -29,7 +29,7 @@ import numpy as np
 
 from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidCompany
-from similarity.index.attributes import AttributeSchema
+from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
@@ -43,6 +43,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 KEPT_OUT = 5  # one company in so many
 VECTOR = np.array([1, 0, 0, 0], dtype=np.float32)
 COLUMNS = Columns(attributes={"market_cap": "market_cap"})
+SIZE = parse_schema(["market_cap:ordinal=nano,micro,small,mid,large,mega"], size="market_cap")
 START = datetime(2025, 1, 1, tzinfo=UTC)
 GENERATION = Generation(name="bench", encoder_id="none", bundle_id="none", dimension=4, created_at=START)
 
@@ -71,7 +72,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, closing(SqliteIndex(Path(folder) / "index.db")) as index:
         fill(index, known)
         cases = [*made(known, options.rows // 2, chance, known=True), *made(unknown, options.rows // 2, chance)]
-        matcher = RowMatcher(index, GENERATION.name, AttributeSchema() if options.as_typed else None)
+        sizes = AttributeSchema() if options.as_typed else SIZE
+        matcher = RowMatcher(index, GENERATION.name, sizes, as_typed=options.as_typed)
         began = time.perf_counter()
         judged = [(case, matcher.match(case.row)) for case in cases]
         seconds = time.perf_counter() - began

@@ -16,13 +16,11 @@ from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 
-from benchmarks.matching import GENERATION, fill, read
-from similarity.index.attributes import parse_schema
+from benchmarks.matching import GENERATION, SIZE, fill, read
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.errors import AmbiguousCompany
 from similarity.search.resolver import FoundCompany, Resolved, Resolver
 
-SIZE = parse_schema(["market_cap:ordinal=nano,micro,small,mid,large,mega"], size="market_cap")
 NAMES = Path(__file__).with_name("names_as_typed.tsv")
 
 

@@ -126,7 +126,7 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat, 
     try:
         ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
     except UnknownCompany as error:
-        is_text = error.suggestions and " " in error.reference.strip()
+        is_text = not error.suggestions or " " in error.reference.strip()
         hint = "; to describe a company in your own words, use --text" if is_text else ""
         raise InvalidInput(f"{error}{hint}") from None
     left_out = skipped([str(each.error) for each in ranking.unresolved], skip=skip_unknown)

@@ -122,14 +122,16 @@ def match_columns(
         if name in columns.fields:
             fields[name] = _named(columns.fields[name], existing, option("column", synonym))
         elif synonym == name or synonym not in columns.fields:
-            column = _one_of(name, existing, (_key(name), f"company{_key(name)}"), option("column", synonym))
+            column = _one_of(
+                name, existing, (column_key(name), f"company{column_key(name)}"), option("column", synonym)
+            )
             fields |= {name: column} if column else {}
     attributes = {
         name: _named(column, existing, option("attribute", name)) for name, column in columns.attributes.items()
     }
     free = [column for column in existing if column not in {*fields.values(), *others}]
     for name in dict.fromkeys((*known.schema.types, *known.stored)):
-        if name not in attributes and (column := _one_of(name, free, (_key(name),), option("attribute", name))):
+        if name not in attributes and (column := _one_of(name, free, (column_key(name),), option("attribute", name))):
             attributes[name] = column
     return FileColumns(
         columns=Columns(
@@ -170,21 +172,22 @@ def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, s
 
 def _named(column: str, existing: Sequence[str], option: str) -> str:
     """Return the column that a user names, also if it does not exist."""
-    return _one_of(column, existing, (_key(column),), option) or column
+    return _one_of(column, existing, (column_key(column),), option) or column
 
 
 def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: str) -> str:
     """Return the column `name`, else the only one with one of the keys; empty if there is none."""
     if name in existing:
         return name
-    found = [column for column in existing if _key(column) in keys]
+    found = [column for column in existing if column_key(column) in keys]
     if len(found) > 1:
         candidates = ", ".join(map(repr, found))
         raise InvalidInput(f"more than one column could be {name}: {candidates}; choose with {option}")
     return next(iter(found), "")
 
 
-def _key(column: str) -> str:
+def column_key(column: str) -> str:
+    """Return the name of a column without case, blanks, hyphens and underscores."""
     return SEPARATORS.sub("", column).casefold()
 
 

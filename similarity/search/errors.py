@@ -6,6 +6,13 @@ from similarity.company import Company
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.preparation.words import MIN_CONTENT_WORDS
 
+CANDIDATES_NAMED = 10
+
+
+def labelled(company: Company) -> str:
+    """Return the id of a company with its name and country, as messages show it."""
+    return f"{company.id} ({', '.join(filter(None, (company.name, company.country)))})"
+
 
 class UnknownCompany(InvalidInput):
     """No company matches `reference`. `suggestions`: companies with similar names, best first.
@@ -18,7 +25,7 @@ class UnknownCompany(InvalidInput):
         if suggestions:
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
         elif is_unlike_all:
-            advice = ", or a similar one; describe what it does in a text instead (--text), or add the company"
+            advice = ", or a similar one; describe what it does in a text instead, or add the company"
         super().__init__(f"no company has the id, domain, name or alias {reference!r}{advice}")
         self.reference = reference
         self.suggestions = tuple(suggestions)
@@ -28,7 +35,7 @@ class AmbiguousCompany(InvalidInput):
     """Several companies match `reference`; `candidates` are the first of them, by id."""
 
     def __init__(self, reference: str, candidates: Sequence[Company], *, count: int) -> None:
-        ids = ", ".join(candidate.id for candidate in candidates[:10])
+        ids = ", ".join(map(labelled, candidates[:CANDIDATES_NAMED]))
         super().__init__(f"{count} companies match {reference!r}; use one of the ids: {ids}")
         self.reference = reference
         self.candidates = tuple(candidates)

@@ -5,11 +5,10 @@ a common beginning, and a typing error. If several companies fit equally well, n
 because a wrong match costs the user more than a missing one.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from similarity.company import ID_PATTERN, Company, name_key
+from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
@@ -24,17 +23,20 @@ from similarity.search.name_matching import (
     exact_match,
     extends_core,
     has_initials,
+    has_legal_form,
     has_same_words,
     is_short,
     name_similarity,
 )
+from similarity.search.name_queries import possible_ids, queries, shorter_queries
+from similarity.search.namesakes import is_same_company, largest_or_only
 
 MAX_FOUND = 50
 MIN_CANDIDATE_SIMILARITY = 0.6
-MAX_SHORTER_QUERIES = 4
+LIKE_NAME = 0.85
+"""The least similarity of a row's name to a name of its website's company at which no other company is searched."""
 ENOUGH_CANDIDATES = 20
 """Shorter queries run until this number of candidates is found."""
-INNER_CAPITAL = re.compile(r"([a-z])([A-Z])")
 OUT_OF_TIME = "similar names were not searched, because the list took too long; send the rows with this message again"
 
 
@@ -72,21 +74,24 @@ class RowMatcher:
 
     Similar names are searched only while `has_time()` is true.
 
-    `sizes`: give the attributes of the index if a person types one name and sees the company at once. Then "tsmc" also
-    matches the domain tsmc.com, and a part of a name matches a prominent company. Of several companies, the largest is
-    chosen. Give None for lists of names, because these matches are wrong too often without a check by a person.
+    `sizes`: the attributes of the index. `as_typed`: whether a person types one name and sees the company at once. Then
+    "tsmc" also matches the domain tsmc.com, and a part of a name matches a prominent company. Of several companies, the
+    largest is chosen. In lists of names these matches are wrong too often without a check by a person.
     """
 
     index: CompanyIndex
     generation: str
-    sizes: AttributeSchema | None = None
+    sizes: AttributeSchema = field(default_factory=AttributeSchema)
+    as_typed: bool = False
     has_time: Callable[[], bool] = lambda: True
 
     def match(self, row: ListedCompany) -> Match:
         """Return the company that matches `row`, or the reason why no company was chosen."""
         match = self._match(row)
-        if match.how is None:
+        if match.company is None or match.how is None:
             return match
+        if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
+            return self._contradicted(row, match.company)
         return replace(match, confidence=confidence_of(match.how, core_of(row.name)))
 
     def _match(self, row: ListedCompany) -> Match:
@@ -94,6 +99,8 @@ class RowMatcher:
             return Match(miss="the row has neither a name nor a domain; give one of them")
         by_domain = self._by_domain(row)
         by_name = self._by_name(row) if row.name else None
+        if by_domain and by_domain.company and by_name is None and row.name and not _is_named(by_domain.company, row):
+            by_name = self._by_id(row) or (self._by_similar_name(row) if self.has_time() else None)
         if by_domain and by_name and _disagree(by_domain, by_name):
             candidates = tuple(match.company for match in (by_domain, by_name) if match.company)
             return Match(
@@ -106,6 +113,16 @@ class RowMatcher:
         if not self.has_time():
             return Match(miss=OUT_OF_TIME)
         return self._by_similar_name(row) if row.name else self._unknown_domain(row.domain)
+
+    def _contradicted(self, row: ListedCompany, company: Company) -> Match:
+        """Return the match of a row whose name is that of `company` in another country."""
+        core = core_of(row.name)
+        similar = _most_similar(core, self._find(core).values())
+        of_country = [each for each in similar if is_same_country(each.country, row.country)]
+        reason = (
+            f"{company.name!r} is in {company.country} and the row in {row.country!r}; choose one, or give its domain"
+        )
+        return Match(candidates=(*of_country, company), miss=reason)
 
     def _by_domain(self, row: ListedCompany) -> Match | None:
         domain = domain_of(row.domain)
@@ -148,7 +165,7 @@ class RowMatcher:
     def _by_similar_name(self, row: ListedCompany) -> Match:
         core = core_of(row.name)
         found: dict[str, Company] = {}
-        for query in _queries(row.name, core):
+        for query in queries(row.name, core):
             found |= self._find(query)
         cores = {company_id: cores_of(company) for company_id, company in found.items()}
         for how, fits, verb in (
@@ -168,7 +185,7 @@ class RowMatcher:
         if misspelled:
             return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
         found |= {company.id: company for company in similar}
-        for query in _shorter_queries(core):
+        for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
         return _no_match(core, found.values())
@@ -193,10 +210,10 @@ class RowMatcher:
                 fitting[company.id] = company, How.PREFIX
             elif prominent and contains_core(core, cores[company.id]):
                 fitting[company.id] = company, How.PART
-        if self.sizes is not None:
+        if self.as_typed:
             for company in self._with_website_name(core):
                 fitting[company.id] = company, How.WEBSITE_NAME
-        for company in self._with_ids(_possible_ids(row.name)):
+        for company in self._with_ids(possible_ids(row.name)):
             if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" is not the company with the id MS
                 fitting[company.id] = company, How.ID
         if not fitting:
@@ -238,7 +255,7 @@ class RowMatcher:
         companies = _of_country(companies, row)
         if len(companies) == 1:
             return Match(companies[0], how)
-        if self.sizes is not None and (largest := largest_of(companies, self.sizes)):
+        if self.as_typed and (largest := largest_or_only(core_of(row.name), companies, self.sizes)):
             return Match(largest, How.SIZE)
         count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
         reason = f"{count} companies {predicate}; choose one, or give its domain"
@@ -249,26 +266,19 @@ class RowMatcher:
     ) -> Match:
         """Return the match with one of `companies`, unless a large one of `longer`, which begin so, may be meant."""
         match = self._choose(companies, row, how, predicate)
-        if match.company is None:
-            return self._choose([*companies, *longer], row, how, predicate)
-        larger = [company for company in longer if self._is_prominent(company)]
-        if not larger or self._is_prominent(match.company) or " " in core_of(row.name):
+        is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
+        if match.company is None or (match.how is How.SIZE and is_word):
+            wider = self._choose([*companies, *longer], row, how, predicate)
+            if wider.company or match.company is None:
+                return wider
+        larger = [company for company in longer if self.sizes.is_prominent(company)]
+        if not larger or self.sizes.is_prominent(match.company) or not is_word:
             return match
         reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
         return Match(candidates=(match.company, *larger), miss=reason, is_contested=True)
 
     def _is_prominent(self, company: Company) -> bool:
-        return self.sizes is not None and self.sizes.is_prominent(company)
-
-
-def largest_of(companies: Sequence[Company], sizes: AttributeSchema) -> Company | None:
-    """Return the company that is at least one size step larger than every other; None if there is none.
-
-    `companies`: at least two.
-    """
-    by_size = sorted(((sizes.size_of(company) or 0.0, company.id, company) for company in companies), reverse=True)
-    (largest_size, _, largest), (second_size, _, _) = by_size[:2]
-    return largest if largest_size >= second_size + 1 else None
+        return self.as_typed and self.sizes.is_prominent(company)
 
 
 def _not_as_id(name: str) -> str:
@@ -309,38 +319,19 @@ def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Co
 
 
 def _disagree(by_domain: Match, by_name: Match) -> bool:
-    return bool(by_domain.company and by_name.company) and by_domain.company != by_name.company
+    one, other = by_domain.company, by_name.company
+    return one is not None and other is not None and not is_same_company(one, other)
 
 
-def _possible_ids(name: str) -> list[str]:
-    """Return the ids that `name` may stand for: in capitals, in small letters, and in capitals without punctuation.
-
-    Most ids are tickers or words, so an id rarely mixes capitals and small letters.
-    """
-    typed = name.strip()
-    plain = "".join(character for character in typed if character.isalnum())
-    return [each for each in {typed.upper(), typed.lower(), plain.upper()} if ID_PATTERN.fullmatch(each)]
-
-
-def _queries(name: str, core: str) -> Iterator[str]:
-    """Yield queries for companies with the words of a name: as written, in one word, or split before capitals."""
-    yield core
-    if name_key(name) != core:
-        yield name
-    if " " in core:
-        yield core.replace(" ", "")
-    elif (split := INNER_CAPITAL.sub(r"\1 \2", name)) != name:
-        yield split
-
-
-def _shorter_queries(core: str) -> Iterator[str]:
-    """Yield queries that find more candidates: the name without one of its words, or the first half of its only word.
-
-    The longest words are left out first.
-    """
-    words = core.split()
-    if len(words) == 1:
-        yield core[: max(3, len(core) // 2 + 1)]
-        return
-    for omitted in sorted(words, key=len, reverse=True)[:MAX_SHORTER_QUERIES]:
-        yield " ".join(word for word in words if word != omitted)
+def _is_named(company: Company, row: ListedCompany) -> bool:
+    """Return whether the row's name is like a name of the company, or is the first part of its website."""
+    core = core_of(row.name)
+    cores = cores_of(company)
+    letters = core.replace(" ", "")
+    return (
+        letters == company.domain.partition(".")[0].replace("-", "")
+        or max(name_similarity(core, each) for each in cores) >= LIKE_NAME
+        or extends_core(core, cores)
+        or contains_core(core, cores)
+        or has_initials(core, cores)
+    )

@@ -63,6 +63,11 @@ def core_of(name: str) -> str:
     return " ".join(without_legal_form(_words_of(name)))
 
 
+def has_legal_form(name: str) -> bool:
+    """Return whether a name has a legal form beside its core."""
+    return " ".join(_words_of(name)) != core_of(name)
+
+
 def cores_of(company: Company) -> list[str]:
     """Return the cores of a company's name and aliases. "AB Volvo (publ)" has two: "ab volvo" and "volvo"."""
     cores: dict[str, None] = {}

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from similarity.company import EmbeddedCompany, Vector
+from similarity.company import Company, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
 from similarity.preparation.language import detect_language
 from similarity.preparation.words import has_content
 from similarity.search.duplicates import SHARED_HOSTS
 from similarity.search.errors import AmbiguousCompany, TooFewWords, UnknownCompany
 from similarity.search.name_matching import domain_of
+from similarity.search.namesakes import namesake_warning
 from similarity.search.query_vector import query_vector
 from similarity.search.question import Anchor, Question
 from similarity.search.readability import language_warning
@@ -31,7 +32,8 @@ class Role(StrEnum):
 class ResolvedAnchor:
     """An anchor or a negative with its vector. `document`: the company; None if `reference` is free text.
 
-    `confidence`: see `FoundCompany`. `duplicates`: ids of companies that would be hits but are the same company.
+    `confidence`, `others`: see `FoundCompany`. `duplicates`: ids of companies that would be hits but are the
+    same company.
     """
 
     reference: str
@@ -39,6 +41,7 @@ class ResolvedAnchor:
     document: EmbeddedCompany | None
     vector: Vector
     confidence: float = 1.0
+    others: tuple[Company, ...] = ()
     duplicates: tuple[str, ...] = ()
 
     @property
@@ -87,6 +90,15 @@ class ResolvedQuestion:
     def warnings(self) -> tuple[str, ...]:
         """The warnings on anchors and negatives that the encoder cannot read; then no hit has a probability."""
         return tuple(each.warning for each in (*self.anchors, *self.negatives) if each.warning is not None)
+
+    @property
+    def namesake_warnings(self) -> tuple[str, ...]:
+        """A warning for each anchor and negative whose name may also mean other companies."""
+        return tuple(
+            namesake_warning(each.reference, each.document.company, each.others)
+            for each in (*self.anchors, *self.negatives)
+            if each.document is not None and each.others
+        )
 
     @property
     def documents(self) -> list[EmbeddedCompany]:
@@ -198,6 +210,7 @@ def _resolved(
                     document=found.document,
                     vector=found.document.vector,
                     confidence=found.confidence,
+                    others=found.others,
                 )
             )
     return tuple(resolved)

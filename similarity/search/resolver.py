@@ -7,9 +7,10 @@ from typing import TypeAlias
 from similarity.company import Company, EmbeddedCompany
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
-from similarity.search.list_matching import ListedCompany, Match, RowMatcher, largest_of
+from similarity.search.list_matching import MAX_FOUND, ListedCompany, Match, RowMatcher
 from similarity.search.match_confidence import confidence_of
-from similarity.search.name_matching import How
+from similarity.search.name_matching import How, core_of, exact_match
+from similarity.search.namesakes import choose_namesake, has_namesakes, largest_or_only
 
 CANDIDATES_SHOWN = 20
 SUGGESTIONS_SHOWN = 5
@@ -23,11 +24,12 @@ class FoundCompany:
     """The company that a reference resolves to.
 
     `confidence`: measured share of correct matches of this kind (`match_confidence`). It is 1 for an id, and for a
-    domain, name or alias that only this company has.
+    domain, name or alias that only this company has. `others`: companies that the reference may also mean.
     """
 
     document: EmbeddedCompany
     confidence: float = 1.0
+    others: tuple[Company, ...] = ()
 
 
 Resolved: TypeAlias = FoundCompany | UnknownCompany | AmbiguousCompany
@@ -61,8 +63,8 @@ class Resolver:
     def companies(self, references: Iterable[str], *, max_similar_searches: int) -> dict[str, Resolved]:
         """Return the company or the error for each of `references`.
 
-        Similar names are searched only for the first `max_similar_searches` references without an exact match, because
-        such a search is slow.
+        Similar names are searched only for the first `max_similar_searches` references without an exact match, then
+        namesakes of exact names, because such a search is slow.
         """
         distinct = list(dict.fromkeys(references))
         by_id = self.stored(distinct)
@@ -71,10 +73,13 @@ class Resolver:
         ids_of = self.index.resolve_many(self.generation.name, not_ids) if not_ids else {}
         by_id = self.stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
         searches = 0
-        for reference, ids in ids_of.items():
+        for reference, ids in sorted(ids_of.items(), key=lambda item: len(item[1]) == 1):
             # The company may have been deleted after `resolve_many`, so its id may be missing from `by_id`.
             if len(ids) == 1 and ids[0] in by_id:
-                resolved[reference] = FoundCompany(by_id[ids[0]])
+                is_checked = searches < max_similar_searches and self._is_name(reference, by_id[ids[0]].company)
+                searches += is_checked
+                found = self._of_name(reference, [by_id[ids[0]].company]) if is_checked else None
+                resolved[reference] = found or FoundCompany(by_id[ids[0]])
             elif searches < max_similar_searches:
                 searches += 1
                 resolved[reference] = self._most_similar(reference, ids)
@@ -82,15 +87,37 @@ class Resolver:
                 resolved[reference] = self._error(reference, ids, Match())
         return {reference: resolved[reference] for reference in distinct}
 
+    def _is_name(self, reference: str, company: Company) -> bool:
+        """Return whether a namesake of a company that `reference` names exactly may be meant."""
+        return not self.exact and has_namesakes(reference) and exact_match(company, reference) is not None
+
+    def _of_name(self, reference: str, exact: Sequence[Company]) -> Resolved | None:
+        """Return the company that the name of the companies `exact` means; None if it has been deleted."""
+        sizes = self.index.attributes()
+        found = self.index.find(self.generation.name, core_of(reference), limit=MAX_FOUND)
+        choice = choose_namesake(reference, exact, found, sizes)
+        if choice.company is None:
+            return self._error(reference, (), Match(candidates=choice.others, is_contested=True))
+        stored = self.stored([choice.company.id]).get(choice.company.id)
+        if stored is None:
+            return None
+        how = How.NAME if len(exact) == 1 and choice.company == exact[0] else How.SIZE
+        is_certain = how is How.NAME and not choice.others
+        return FoundCompany(stored, 1.0 if is_certain else confidence_of(how, core_of(reference)), choice.others)
+
     def _most_similar(self, reference: str, ids: Sequence[str]) -> Resolved:
         """Return the company with the most similar name, or the largest of several exact matches `ids`."""
         sizes = self.index.attributes()
         if len(ids) > 1:
             same_name = self._companies(ids[:CANDIDATES_SHOWN])
-            largest = largest_of(same_name, sizes) if len(same_name) > 1 and not self.exact else None
+            if same_name and self._is_name(reference, same_name[0]) and (found := self._of_name(reference, same_name)):
+                return found
+            largest = None if self.exact else largest_or_only(core_of(reference), same_name, sizes)
             match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
         else:
-            match = RowMatcher(self.index, self.generation.name, sizes).match(ListedCompany(name=reference))
+            match = RowMatcher(self.index, self.generation.name, sizes, as_typed=True).match(
+                ListedCompany(name=reference)
+            )
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
             by_id = self.stored([match.company.id])
             if match.company.id in by_id:

@@ -126,7 +126,7 @@ class Searcher:
                 shared=shared_facts(facts_of([_company_or_text(anchor) for anchor in resolved.anchors]), company),
                 moved=PageBuilder(self.index, request).facts_of(company),
                 phrases=phrases[0] if phrases else None,
-                warnings=(*resolved.warnings, *warnings),
+                warnings=(*resolved.namesake_warnings, *resolved.warnings, *warnings),
             )
 
         return retry_if_retired(run_once)
@@ -193,7 +193,11 @@ class Searcher:
                 for ranked in page.hits
             ),
             next=_position(page.hits[-1], question, generation) if page.has_next else None,
-            warnings=(*ranking_warnings(self.index, request, page), *warnings),
+            warnings=(
+                *(() if after else resolved.namesake_warnings),
+                *ranking_warnings(self.index, request, page),
+                *warnings,
+            ),
             approximate=page.approximate,
         )
 

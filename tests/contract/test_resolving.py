@@ -34,6 +34,18 @@ COMPANIES = (
     ("MEC.MI", "M&C S.p.A.", "mec.it", (), "Small Cap"),
     ("VOLV-B.ST", "AB Volvo (publ)", "volvogroup.com", (), "Large Cap"),
     ("VOLCAR-B.ST", "Volvo Car AB (publ)", "volvocars.com", (), "Large Cap"),
+    ("bayer-listing", "BAYER", "", (), ""),
+    ("BAYN", "Bayer Aktiengesellschaft", "bayer.com", (), "Large Cap"),
+    ("sage-startup", "Sage", "sage.ai", (), ""),
+    ("SGE.L", "The Sage Group plc", "sage.com", (), "Large Cap"),
+    ("meta-startup", "Meta", "metavision.com", (), ""),
+    ("fb", "Facebook, Inc.", "fb.com", ("Meta, Inc.",), "Mega Cap"),
+    ("dover-startup", "Dover", "dover.ai", (), ""),
+    ("dover-shop", "Dover Ltd", "dover.shop", (), ""),
+    ("arrow-startup", "Arrow", "arrow.ai", (), ""),
+    ("arrow-components", "Arrow Components Inc.", "arrow.com", (), "Mega Cap"),
+    ("UBSG.SW", "UBS Group AG", "ubs.com", (), "Large Cap"),
+    ("C1SU34.SA", "Credit Suisse DRN", "ubs.com", (), "Large Cap"),
     ("6969.T", "半導体製造装置株式会社", "handotai.co.jp", (), "Small Cap"),
 )
 
@@ -83,6 +95,30 @@ def test_an_exact_reference_is_certain_and_wins(resolver: Resolver) -> None:
     for typed in ("FORD", "forwardindustries.com", "Forward Industries, Inc.", "LVMH"):
         assert resolver.company(typed).confidence == 1
     assert resolver.company("FORD").document.id == "FORD"
+
+
+@pytest.mark.parametrize(
+    ("typed", "company_id", "confidence", "others"),
+    [
+        ("bayer", "BAYN", 0.9, ["bayer-listing"]),
+        ("sage", "SGE.L", 0.9, ["sage-startup"]),
+        ("meta", "fb", 0.9, ["meta-startup"]),
+        ("Meta, Inc.", "fb", 1, []),
+        ("dover", "dover-startup", 0.97, ["dover-shop"]),
+        ("arrow", "arrow-startup", 0.97, ["arrow-components"]),
+        ("sage.ai", "sage-startup", 1, []),
+        ("UBS", "UBSG.SW", 0.9, []),
+        ("ubs.com", "UBSG.SW", 0.9, []),
+    ],
+)
+def test_a_much_larger_company_of_the_same_name_is_opened(
+    resolver: Resolver, typed: str, company_id: str, confidence: float, others: list[str]
+) -> None:
+    found = resolver.company(typed)
+    assert (found.document.id, found.confidence) == (company_id, confidence)
+    assert [each.id for each in found.others] == others
+    with_exact = Resolver(resolver.index, resolver.generation, exact=True).companies([typed], max_similar_searches=1)
+    assert getattr(with_exact[typed], "confidence", 1) == 1
 
 
 def test_a_small_company_is_not_opened_by_the_first_word_of_its_name(resolver: Resolver) -> None:

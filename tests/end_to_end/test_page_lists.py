@@ -191,7 +191,7 @@ def test_a_name_with_a_comma_is_no_table(sample: Any) -> None:
 def test_the_page_knows_the_headings_that_the_service_takes() -> None:
     script = (WEB / "match.js").read_text(encoding="utf-8")
     [known] = re.findall(r"new Set\(\[(.*?)\]\)", script, flags=re.DOTALL)[:1]
-    assert set(re.findall(r'"([^"]+)"', known)) == HEADINGS["name"] | HEADINGS["domain"]
+    assert set(re.findall(r'"([^"]+)"', known)) == {*HEADINGS["name"], *HEADINGS["domain"]}
 
 
 def test_nothing_pasted_is_said(sample: Any) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -10,15 +11,16 @@ from ..guards.callers import Caller, Scope, needs
 from ..wire.bodies import JSON, body_of, media_type_of
 from ..wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
 from ..wire.tables import CSV, TABLE_CONTENT, table_response, wanted_format
-from .match_rows import ListRow, rows_of_json, rows_of_lines, rows_of_table
+from .match_rows import ListRows, rows_of_json, rows_of_lines, rows_of_table
 from .match_schemas import Matched, MatchedRow, MatchRequest
 from .matching import MatchService
 
-READERS: Mapping[str, Callable[[bytes], list[ListRow]]] = {
+READERS: Mapping[str, Callable[[bytes], ListRows]] = {
     JSON: rows_of_json,
     CSV: rows_of_table,
     "text/plain": rows_of_lines,
 }
+MAX_HEADER = 2_000
 COLUMNS = "row name domain country id matched_name matched_domain confidence how candidates miss".split()
 EXAMPLES = {
     CSV: "name,website,country\nCoca Cola,https://www.coca-cola.com,United States\n",
@@ -58,12 +60,16 @@ def match_routes(service: MatchService) -> APIRouter:
 
         Send JSON, a CSV table with a column `name` or `domain` (`website`, `url`; `country` decides between companies
         with the same name), or plain lines. `confidence` is the measured share of correct matches of the same kind. If
-        no company or several match, the row is a miss with a reason and candidates.
+        no company or several match, the row is a miss with a reason and candidates. `unused_columns` (of a table: the
+        header `Unused-Columns`, percent-encoded) names the columns that were not used.
         """
         matched = service.match(READERS[media_type_of(request, *READERS)](body))
         wanted = wanted_format(query.format, request.headers.get("accept", ""))
         if wanted != "json":
-            return table_response([COLUMNS, *map(_cells, matched.rows)], wanted, name="matched")
+            table = table_response([COLUMNS, *map(_cells, matched.rows)], wanted, name="matched")
+            if matched.unused_columns:
+                table.headers["Unused-Columns"] = ", ".join(map(quote, matched.unused_columns))[:MAX_HEADER]
+            return table
         return Response(matched.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
 
     return router

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
 from similarity.ingest.encodings import as_utf_8
+from similarity.ingest.file_columns import column_key
 from similarity.ingest.files import read_stream
 from similarity.search.name_matching import is_domain
 
@@ -22,11 +23,11 @@ IS_EXCEL = "this is an Excel file or an archive; save the list as CSV (in Excel:
 MAX_CELLS = 100
 """Of a plain line; a line of a spreadsheet has fewer."""
 
-# Usual column headings of such lists, in lower case.
-HEADINGS: Mapping[str, frozenset[str]] = {
-    "name": frozenset({"name", "company", "company name", "company_name", "organisation", "organization", "firm"}),
-    "domain": frozenset({"domain", "website", "url", "web", "homepage", "site", "web site"}),
-    "country": frozenset({"country", "country name"}),
+# Usual names of the columns of such lists, as `column_key` writes them; a "company" in front is left out.
+HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "name": ("name", "company", "organisation", "organization", "firm"),
+    "domain": ("domain", "website", "websiteurl", "url", "web", "homepage", "site"),
+    "country": ("country", "countryname", "countrycode", "land", "pays"),
 }
 
 
@@ -39,7 +40,15 @@ class ListRow:
     unreadable: str = ""
 
 
-def rows_of_json(raw: bytes) -> list[ListRow]:
+@dataclass(frozen=True, slots=True)
+class ListRows:
+    """The rows of a list, and the columns of its table that are not used."""
+
+    rows: list[ListRow]
+    unused_columns: tuple[str, ...] = ()
+
+
+def rows_of_json(raw: bytes) -> ListRows:
     """Return the rows of a `MatchRequest`.
 
     Raises:
@@ -51,10 +60,10 @@ def rows_of_json(raw: bytes) -> list[ListRow]:
         raise invalid_request([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
     except ValueError as error:
         raise _invalid(f"the JSON cannot be used: {error}") from None
-    return [ListRow(number, row) for number, row in enumerate(request.rows, 1)]
+    return ListRows([ListRow(number, row) for number, row in enumerate(request.rows, 1)])
 
 
-def rows_of_table(raw: bytes) -> list[ListRow]:
+def rows_of_table(raw: bytes) -> ListRows:
     """Return the rows of a CSV table (also with semicolons or tabs) whose first line names the columns.
 
     Raises:
@@ -76,15 +85,16 @@ def rows_of_table(raw: bytes) -> list[ListRow]:
             f"the first line must name the columns, and one of them name or domain; it has {names}. A list without "
             "such a line can be sent as text/plain"
         )
-    return [
+    listed = [
         ListRow(row.number, MatchRow(), row.unreadable)
         if row.unreadable
         else _list_row(row.number, {field: str(row.record[column]) for field, column in columns.items()})
         for row in rows
     ]
+    return ListRows(listed, tuple(column for column in rows[0].record if column not in columns.values()))
 
 
-def rows_of_lines(raw: bytes) -> list[ListRow]:
+def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or cells between tabs, one of them a website.
 
     Raises:
@@ -100,7 +110,7 @@ def rows_of_lines(raw: bytes) -> list[ListRow]:
     numbered = enumerate(io.StringIO(text, newline=None), 1)
     lines = list(islice(((number, line) for number, line in numbered if line.strip()), MAX_ROWS + 1))
     _check_count(lines)
-    return [_row_of_line(number, line) for number, line in lines]
+    return ListRows([_row_of_line(number, line) for number, line in lines])
 
 
 def _row_of_line(number: int, line: str) -> ListRow:
@@ -122,8 +132,9 @@ def _columns(record: Mapping[str, object]) -> dict[str, str]:
     """Return the column of each field: the first with one of its headings."""
     found: dict[str, str] = {}
     for column in record:
+        key = column_key(column)
         for field, headings in HEADINGS.items():
-            if column.strip().casefold() in headings:
+            if key in headings or key.removeprefix("company") in headings:
                 found.setdefault(field, column)
     return found
 

@@ -57,4 +57,7 @@ class Matched(BaseModel):
 
     rows: list[MatchedRow]
     matched: int = Field(description="Number of rows with a company.")
+    unused_columns: list[str] = Field(
+        default=[], description="Columns of the sent table that are not used.", examples=[["Rank"]]
+    )
     generation: str = Field(description="The copy of the corpus that answered.", examples=["2026-01-31"])

@@ -1,7 +1,7 @@
 """Matches the rows of a list: from parsed rows to response models."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from similarity.search.list_matching import ListedCompany, Match, RowMatcher
 from similarity.search.searcher import retry_if_retired
 
 from ..wire.problem_documents import reference_of
-from .match_rows import ListRow
+from .match_rows import ListRow, ListRows
 from .match_schemas import Matched, MatchedRow
 
 CANDIDATES_SHOWN = 5
@@ -25,24 +25,29 @@ class MatchService:
     index: CompanyIndex
     clock: Callable[[], float] = time.monotonic
 
-    def match(self, rows: Sequence[ListRow]) -> Matched:
+    def match(self, listed: ListRows) -> Matched:
         """Return the match of each row, all from one generation."""
-        return retry_if_retired(lambda: self._match(rows))
+        return retry_if_retired(lambda: self._match(listed))
 
-    def _match(self, rows: Sequence[ListRow]) -> Matched:
+    def _match(self, listed: ListRows) -> Matched:
         generation = self.index.live().name
         deadline = self.clock() + SECONDS_TO_SEARCH
-        matcher = RowMatcher(self.index, generation, has_time=lambda: self.clock() < deadline)
+        matcher = RowMatcher(self.index, generation, self.index.attributes(), has_time=lambda: self.clock() < deadline)
 
         def answer(row: ListRow) -> MatchedRow:
             if row.unreadable:
                 return _answer(row, Match(miss=row.unreadable))
-            listed = ListedCompany(name=row.row.name, domain=row.row.domain, country=row.row.country)
-            return _answer(row, matcher.match(listed))
+            asked = ListedCompany(name=row.row.name, domain=row.row.domain, country=row.row.country)
+            return _answer(row, matcher.match(asked))
 
         with ThreadPoolExecutor(ROWS_AT_ONCE) as pool:
-            answers = list(pool.map(answer, rows))
-        return Matched(rows=answers, matched=sum(each.id is not None for each in answers), generation=generation)
+            answers = list(pool.map(answer, listed.rows))
+        return Matched(
+            rows=answers,
+            matched=sum(each.id is not None for each in answers),
+            unused_columns=list(listed.unused_columns),
+            generation=generation,
+        )
 
 
 def _answer(row: ListRow, match: Match) -> MatchedRow:

@@ -8,8 +8,8 @@ import { MAX_ANCHORS, current, go } from "./state.js";
 
 // What the service takes for the column of names or of domains (services/search/matches/match_rows.py; a test compares them).
 const HEADINGS = new Set([
-  "name", "company", "company name", "company_name", "organisation", "organization", "firm",
-  "domain", "website", "url", "web", "homepage", "site", "web site",
+  "name", "company", "organisation", "organization", "firm",
+  "domain", "website", "websiteurl", "url", "web", "homepage", "site",
 ]);
 
 let rows = []; // {answer, box, choice}: what a line of the list was matched with, and what was made of it
@@ -38,13 +38,15 @@ async function find(event) {
 // A table has a first line that names its columns; "Walt Disney Company, The" is a line of a list.
 function isTable(lines) {
   const [first] = lines.split("\n", 1);
-  return first.split(/[,;\t|]/).some((cell) => HEADINGS.has(cell.trim().replace(/^"|"$/g, "").toLowerCase()));
+  return first.split(/[,;\t|]/).some((cell) => isHeading(cell.trim().replace(/^"|"$/g, "").replace(/[\s_-]+/g, "").toLowerCase()));
 }
 
-function show({ rows: answers }) {
+const isHeading = (key) => HEADINGS.has(key) || HEADINGS.has(key.replace(/^company/, ""));
+
+function show({ rows: answers, unused_columns: unused = [] }) {
   rows = answers.map(rowOf);
   const found = answers.filter(({ id }) => id).length;
-  byId("matched-title").textContent = `${found} of ${counted(answers.length, "line")} found`;
+  byId("matched-title").textContent = `${found} of ${counted(answers.length, "line")} found${unused.length ? `; columns not used: ${unused.join(", ")}` : ""}`;
   byId("matches").replaceChildren(...rows.map(({ node }) => node));
   byId("matched").hidden = false;
   countChosen();

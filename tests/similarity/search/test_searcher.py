@@ -71,9 +71,18 @@ def test_a_company_is_found_by_id_domain_or_name_and_is_no_hit_itself(searcher: 
 
 
 def test_an_ambiguous_name_lists_its_candidates(searcher: Searcher) -> None:
-    with pytest.raises(AmbiguousCompany, match="2 companies match 'bee'; use one of the ids: b, c") as error:
+    with pytest.raises(AmbiguousCompany, match=r"match 'bee'; use one of the ids: b \(Beta\), c \(Gamma\)$") as error:
         searcher.search("bee")
     assert [each.id for each in error.value.candidates] == ["b", "c"]
+
+
+def test_other_companies_of_the_name_are_named_in_a_warning(index: SqliteIndex, searcher: Searcher) -> None:
+    index.upsert("first", [make_embedded("alpha-ltd", name="Alpha Ltd", domain="alpha.co.uk", country="Malta")])
+    ranking = searcher.search("alpha")
+    assert ranking.anchors[0].confidence < 1
+    assert ranking.warnings[0] == (
+        "'alpha' is read as Alpha (a); it may also mean alpha-ltd (Alpha Ltd, Malta): use an id to choose"
+    )
 
 
 def test_anchors_negatives_and_exclusions_are_no_hits(searcher: Searcher) -> None:
@@ -89,7 +98,7 @@ def test_a_misspelt_name_is_refused_with_suggestions(searcher: Searcher, typed: 
 
 
 def test_an_unknown_name_without_similar_ones_has_no_suggestions(searcher: Searcher) -> None:
-    with pytest.raises(UnknownCompany, match=r"'Xyz', or a similar one; describe what it does"):
+    with pytest.raises(UnknownCompany, match=r"'Xyz', or a similar one; describe what it does in a text instead, or"):
         searcher.search("Xyz")
 
 

@@ -1,5 +1,8 @@
 """Parts of the names of the 1,279 companies of the sample, which other companies have in their names too."""
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
 from similarity.index.sqlite import SqliteIndex
@@ -7,7 +10,9 @@ from similarity.search.countries import countries_differ, country_code, is_same_
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.list_matching import ListedCompany, RowMatcher
 from similarity.search.resolver import Resolver
-from tests.similarity.search.conftest import GENERATION
+from tests.contract.steps import add_live
+from tests.factories import make_embedded
+from tests.similarity.search.conftest import GENERATION, SIZE
 
 
 @pytest.mark.parametrize(
@@ -94,6 +99,37 @@ def test_a_row_is_not_matched_with_a_part_of_a_name_in_another_country(
     match = RowMatcher(sample, GENERATION.name).match(ListedCompany(name=name, country=country))
     assert (match.company.id if match.company else None) == company_id
     assert bool(match.candidates) is (company_id is None)
+
+
+@pytest.mark.parametrize(
+    ("row", "candidates"),
+    [
+        (ListedCompany("Nike Inc", country="Germany"), ["nike"]),
+        (ListedCompany("nike", country="Germany"), ["nike"]),
+        (ListedCompany("Nike", "adidas-group.com"), ["adidas", "nike"]),
+        (ListedCompany("Bosch"), ["bosch-india", "bosch-large"]),
+    ],
+)
+def test_contradicted_and_ambiguous_rows_of_a_list_are_candidates(
+    tmp_path: Path, row: ListedCompany, candidates: list[str]
+) -> None:
+    documents = [
+        make_embedded("nike", name="NIKE, Inc.", domain="nike.com", country="United States"),
+        make_embedded("adidas", name="adidas AG", domain="adidas-group.com", country="Germany"),
+        make_embedded("bosch-india", name="Bosch Limited", country="India"),
+        make_embedded("bosch-large", name="Bosch Tools AG", country="Germany", attributes={"size": "mega"}),
+        make_embedded("NIKE", name="Nikko Metals"),
+    ]
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        index.upsert("first", documents)
+        matcher = RowMatcher(index, "first", SIZE)
+        match = matcher.match(row)
+        assert matcher.match(ListedCompany("NIKE", "nike.com", "Germany")).company == documents[0].company
+        assert matcher.match(ListedCompany("Bosch Ltd")).company == documents[2].company
+        assert matcher.match(ListedCompany("Nike", country="USA")).company == documents[0].company
+    assert (match.company, [each.id for each in match.candidates]) == (None, candidates)
+    assert match.miss
 
 
 def test_countries_have_many_spellings() -> None:

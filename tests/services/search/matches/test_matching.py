@@ -158,6 +158,16 @@ def test_a_table_is_read_by_its_headings(client: TestClient) -> None:
     assert (answer["matched"], answer["generation"]) == (3, "first")
 
 
+def test_columns_are_found_as_in_loads_and_the_others_are_named(client: TestClient) -> None:
+    table = "Größe,COMPANY-NAME,Website URL,Land,url\n1,Coke,,,\n2,,www.delta.gr,,\n3,Delta,,Greece,\n"
+    answer = send(client, table.encode(), "text/csv")
+    assert [row["id"] for row in answer.json()["rows"]] == ["cola", "delta-gr", "delta-gr"]
+    assert answer.json()["unused_columns"] == ["Größe", "url"]
+    csv_answer = send(client, table.encode(), "text/csv", Accept="text/csv")
+    assert csv_answer.headers["unused-columns"] == "Gr%C3%B6%C3%9Fe, url"
+    assert "unused-columns" not in send(client, b"name\nCoke\n", "text/csv", Accept="text/csv").headers
+
+
 def test_a_damaged_or_too_long_line_costs_that_line(client: TestClient) -> None:
     table = "name\nΔέλτα ".encode() + b"\xff\n" + b"x" * 600 + b"\nCoke\n"
     rows = send(client, table, "text/csv").json()["rows"]
