@@ -83,6 +83,7 @@ def similar_over_http(
         ],
         output,
         anchors=[each.company for each in ranking.anchors if each.company],
+        rank=question.rank,
         remarks=[
             *(
                 understood(each.asked, each.company, each.confidence)

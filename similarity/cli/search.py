@@ -138,6 +138,7 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat, 
         ],
         output,
         anchors=[each.document.company for each in ranking.anchors if each.document],
+        rank=question.rank,
         remarks=[
             *(
                 understood(each.reference, each.document.company, each.confidence)

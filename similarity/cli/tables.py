@@ -16,6 +16,7 @@ from similarity.company import Company
 from similarity.errors import InvalidInput
 from similarity.formats.spreadsheets import spreadsheet_cell
 from similarity.formats.terminal import printable
+from similarity.search.rank import Rank
 
 SCORE_BAR_CELLS = 10
 
@@ -129,13 +130,14 @@ class ScoredHit(Protocol):
 
 
 def show_ranking(
-    lines: Sequence[Line], output: OutputFormat, *, anchors: Sequence[NamedCompany], remarks: Iterable[str]
+    lines: Sequence[Line], output: OutputFormat, *, anchors: Sequence[NamedCompany], rank: Rank, remarks: Iterable[str]
 ) -> None:
     """Print the competitors of `anchors` (empty for a description), and `remarks` on standard error."""
     for remark in remarks:
         sys.stderr.write(f"similarity: {printable(remark)}\n")
     names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
-    show(lines, output, title=f"Competitors of {names}" if names else "Companies like this description")
+    asked = f"Competitors of {names}" if names else "Companies like this description"
+    show(lines, output, title=f"{asked}, by {rank}")
 
 
 def unread(anchors: Iterable[WithWarning], hits: Sequence[WithWarning]) -> list[str]:

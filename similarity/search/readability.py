@@ -12,6 +12,6 @@ def language_warning(what: str, text: str, language: str) -> str | None:
         return None
     named = "" if language in READ_LANGUAGES else f" ({language!r})"
     return (
-        f"The {what} is not in English{named}, which the encoder was trained on; judge its scores with care. No "
+        f"The {what} is not in English{named}, the only language that the encoder reads: its cosines mean little. No "
         "probability is given for it."
     )

@@ -94,7 +94,7 @@ def test_a_description_that_is_not_english_carries_a_warning_and_no_probability(
     index.upsert("first", [company("zapatos-dos", 0.4, 4, description=spanish, language="es")])
     client = TestClient(create_app(index=index))
     warning = (
-        "The description is not in English ('es'), which the encoder was trained on; judge its scores with care. "
+        "The description is not in English ('es'), the only language that the encoder reads: its cosines mean little. "
         "No probability is given for it."
     )
     assert client.get("/companies/zapatos-dos").json()["warning"] == warning
