@@ -29,7 +29,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from similarity.bundle import ModelBundle, write_manifest
-from similarity.errors import InvalidInput
+from similarity.errors import InvalidInput, SimilarityError
+from similarity.generations.gate import MAX_LOSS
 from similarity.generations.relevance_labels import COMPETITOR, ndcg
 from similarity.index.opening import open_index
 from similarity.model.ranker import ComparableWeights, Ranker
@@ -67,6 +68,10 @@ UNLABELLED_WEIGHT = 0.1
 """Weight of the risk of candidates that nobody judged; docs/ranking.md compares it with 0."""
 PRIOR = 0.05
 """The assumed share of competitors among candidates that nobody judged."""
+
+
+class RankerRefused(SimilarityError):
+    """The fitted weights order judged candidates worse than those of the bundle."""
 
 
 def fit_business(
@@ -206,6 +211,27 @@ def measured(ranker: Ranker, anchors: Sequence[JudgedAnchor]) -> dict[str, float
     }
 
 
+def require_no_worse(ranker: Ranker, before: Ranker | None, anchors: Sequence[JudgedAnchor]) -> None:
+    """Check that `ranker` orders judged candidates as well as the one `before`, or as the cosine if there is none.
+
+    Raises:
+        RankerRefused: its nDCG@10 may be lower by more than MAX_LOSS (lower bound of the paired difference), as the
+            gate of encoders asks.
+    """
+
+    def of_anchors(each: Ranker | None) -> Floats:
+        scores = [business_logits(each, a.features) if each else a.features.cosine for a in anchors]
+        return np.array([ndcg(found, a.grades) for found, a in zip(scores, anchors, strict=True)])
+
+    new, old = of_anchors(ranker), of_anchors(before)
+    lower = paired_difference(new, old).lower
+    if lower < -MAX_LOSS:
+        raise RankerRefused(
+            f"the new weights have nDCG@10 {new.mean():.4f}, and the bundle's {old.mean():.4f}; the difference may be "
+            f"{lower:+.4f}, under the limit of {-MAX_LOSS:+.4f}; give more judged pairs, or --without-gate"
+        )
+
+
 def _comparable_error(
     ranker: Ranker, anchors: Sequence[JudgedAnchor], competitor: NDArray[np.bool_]
 ) -> dict[str, float]:
@@ -254,7 +280,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 pool = read_fact_corpus(index, encoder_id=bundle.encoder_id)
             metrics |= peers_out_of_fold(pool, read_peers(options.peers), ranker)
         if options.dev:
-            metrics |= measured(ranker, judged_anchors(corpus, read_judgements(options.dev)))
+            dev = judged_anchors(corpus, read_judgements(options.dev))
+            metrics |= measured(ranker, dev)
+            if not options.without_gate:
+                require_no_worse(ranker, bundle.manifest.ranker, dev)
         folder = options.output / bundle.encoder_id if options.output else options.bundle
         written = with_ranker(bundle, ranker, metrics, folder)
         for name, value in (*_weights(ranker), *metrics.items()):
@@ -277,7 +306,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--judged", type=Path, required=True, help="judged pairs to fit on: anchor, candidate, grade")
     add("--peers", type=Path, help="lists of peers, for the reading comparable: anchor, candidate, votes")
     add("--peers-index", help="index to measure lists of peers in, out of fold (default: --index)")
-    add("--dev", type=Path, help="judged pairs of other anchors, to measure on")
+    add(
+        "--dev",
+        type=Path,
+        help="judged pairs of other anchors, on which new weights may not be worse than the bundle's",
+    )
+    add("--without-gate", action="store_true", help="write weights that are worse on --dev than the bundle's")
     add("--seed", type=int, default=0, help="seed of the random corpora (default: 0)")
     add("--output", type=Path, help="folder in which to write the folder of the bundle (default: replace the bundle)")
     return parser

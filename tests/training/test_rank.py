@@ -85,6 +85,19 @@ def test_the_bundle_gets_a_ranker_and_keeps_its_encoder(folder: Path, capsys: py
     assert "comparable.same_country" in capsys.readouterr().out
 
 
+def test_weights_that_rank_worse_than_the_bundles_are_refused(folder: Path) -> None:
+    run(folder, "judged.tsv", "--dev", str(folder / "judged.tsv"))
+    before = ModelBundle.load(folder / "bundle")
+    rows = (folder / "judged.tsv").read_text().splitlines()
+    turned = [row[:-1] + ("0" if row.endswith("2") else "2") for row in rows[1:]]
+    (folder / "turned.tsv").write_text("\n".join([rows[0], *turned]) + "\n")
+    with pytest.raises(SystemExit, match="the new weights have nDCG@10"):
+        run(folder, "turned.tsv", "--dev", str(folder / "judged.tsv"))
+    assert ModelBundle.load(folder / "bundle").bundle_id == before.bundle_id
+    run(folder, "turned.tsv", "--dev", str(folder / "judged.tsv"), "--without-gate")
+    assert ModelBundle.load(folder / "bundle").bundle_id != before.bundle_id
+
+
 def test_verdicts_are_judged_pairs(folder: Path) -> None:
     verdicts = [
         {"anchor_id": "c00", "hit_id": f"c{other:02}", "label": "positive" if other % 3 == 0 else "negative"}
