@@ -117,7 +117,7 @@ class RowMatcher:
     def _contradicted(self, row: ListedCompany, company: Company) -> Match:
         """Return the match of a row whose name is that of `company` in another country."""
         core = core_of(row.name)
-        similar = _most_similar(core, self._find(core).values())
+        similar = self._most_similar(core, self._find(core).values())
         of_country = [each for each in similar if is_same_country(each.country, row.country)]
         reason = (
             f"{company.name!r} is in {company.country} and the row in {row.country!r}; choose one, or give its domain"
@@ -138,7 +138,7 @@ class RowMatcher:
         if not domain:
             return Match(miss=f"{website!a} is not a website such as 'example.com'")
         website_name = domain.partition(".")[0]
-        candidates = _most_similar(website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND))
+        candidates = self._most_similar(website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND))
         return Match(candidates=candidates, miss=f"no company has the domain {domain}")
 
     def _by_name(self, row: ListedCompany) -> Match | None:
@@ -178,7 +178,7 @@ class RowMatcher:
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
         if not self.has_time():
-            return _no_match(core, found.values())
+            return self._no_match(core, found.values())
         words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
         similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
         misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
@@ -188,7 +188,22 @@ class RowMatcher:
         for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
-        return _no_match(core, found.values())
+        return self._no_match(core, found.values())
+
+    def _no_match(self, core: str, companies: Iterable[Company]) -> Match:
+        """Return the match of a row without a company; `companies` with similar names become its candidates."""
+        candidates = self._most_similar(core, companies)
+        if candidates:
+            reason = f"no company has that name; the most similar name is {candidates[0].name!r}"
+            return Match(candidates=candidates, miss=reason)
+        return Match(miss="no company has that name or a similar one")
+
+    def _most_similar(self, core: str, companies: Iterable[Company]) -> tuple[Company, ...]:
+        """Return the companies with a similar name or alias, most similar first, the larger first of equal ones."""
+        likeness = {each.id: max(_likeness(core, other) for other in cores_of(each)) for each in companies}
+        similar = [each for each in companies if likeness[each.id] >= MIN_CANDIDATE_SIMILARITY]
+        by_size = sorted(similar, key=lambda each: (-(self.sizes.size_of(each) or 0.0), each.id))
+        return tuple(sorted(by_size, key=lambda each: -likeness[each.id]))
 
     def _find(self, query: str) -> dict[str, Company]:
         return {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
@@ -297,20 +312,10 @@ def _has_words(core: str, cores: Sequence[str]) -> bool:
     return any(has_same_words(core, each) for each in cores)
 
 
-def _no_match(core: str, companies: Iterable[Company]) -> Match:
-    """Return the match of a row without a company; `companies` with similar names become its candidates."""
-    candidates = _most_similar(core, companies)
-    if candidates:
-        reason = f"no company has that name; the most similar name is {candidates[0].name!r}"
-        return Match(candidates=candidates, miss=reason)
-    return Match(miss="no company has that name or a similar one")
-
-
-def _most_similar(core: str, companies: Iterable[Company]) -> tuple[Company, ...]:
-    """Return the companies with a similar name or alias, most similar first."""
-    scored = [(max(name_similarity(core, other) for other in cores_of(company)), company) for company in companies]
-    scored.sort(key=lambda pair: (-pair[0], pair[1].id))
-    return tuple(company for similarity, company in scored if similarity >= MIN_CANDIDATE_SIMILARITY)
+def _likeness(core: str, other: str) -> float:
+    """Return the similarity of two cores, or of the first words of the other ("spotfy", Spotify Technology)."""
+    beginning = " ".join(other.split()[: len(core.split())])
+    return max(name_similarity(core, other), 0.9 * name_similarity(core, beginning))
 
 
 def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:

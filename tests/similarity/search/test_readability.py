@@ -51,7 +51,7 @@ def test_a_hit_that_cannot_be_read_has_no_probability_and_keeps_its_rank(searche
     ("question", "warnings"),
     [
         (Question(anchors=[Anchor(company="g")]), ["The description is not in English ('de')"]),
-        (Question(anchors=[Anchor(company="z")]), ["The description is not in English, which"]),
+        (Question(anchors=[Anchor(company="z")]), ["The description is not in English, the only"]),
         (Question(anchors=[Anchor(text=GERMAN)]), ["The text is not in English ('de')"]),
         (Question(anchors=[Anchor(company="a")], negatives=[Anchor(company="g")]), ["The description is not in"]),
         (Question(anchors=[Anchor(text=ENGLISH)]), []),

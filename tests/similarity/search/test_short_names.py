@@ -70,6 +70,13 @@ def test_distinctive_words_of_a_name_open_its_company(sample: SqliteIndex, typed
     assert Resolver(sample, GENERATION).company(typed).document.id == company_id
 
 
+@pytest.mark.parametrize(("typed", "company_id"), [("exxn", "exxonmobil"), ("bristl", "bristol-myers-squibb")])
+def test_a_misspelt_first_word_of_a_name_suggests_it(sample: SqliteIndex, typed: str, company_id: str) -> None:
+    with pytest.raises(UnknownCompany) as refused:
+        Resolver(sample, GENERATION).company(typed)
+    assert refused.value.suggestions[0].id == company_id
+
+
 @pytest.mark.parametrize("typed", ["theranos", "bundesbank", "asdfghjkl", "zq"])
 def test_companies_without_a_similar_name_are_not_suggested(sample: SqliteIndex, typed: str) -> None:
     with pytest.raises(UnknownCompany, match="or a similar one; describe what it does") as refused:
