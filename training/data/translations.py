@@ -11,14 +11,19 @@ for each language, `en`, `de`, ..., in the format of apt's Translation files, un
 import argparse
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from similarity.errors import InvalidInput
 from similarity.ingest.files import read_rows
+from similarity.text import embedding_text
 from training.console import refusing, say
+from training.evaluate.judged import read_companies
 
+RETOLD_WORDS = 55
+SENTENCE_END = re.compile(r"(?<=[.!?]) +")
 LONGEST = 600
 """Characters of a text; an encoder reads no more of it in training."""
 
@@ -99,6 +104,40 @@ def summary_translations(path: Path) -> Iterator[Translation]:
                     )
 
 
+def retelling_translations(path: Path, companies: Path) -> Iterator[Translation]:
+    """Yield retold descriptions of companies; the original is what was retold, the first sentences of the English one.
+
+    Both are prepared as for the encoder, so that names are masked.
+
+    Raises:
+        InvalidInput: a file is missing or invalid, or no retold company is among the companies.
+    """
+    rows = [row.record for row in read_rows(path)]
+    retold = {str(row.get("id")) for row in rows}
+    known = {each.id: each for each in read_companies(companies) if each.id in retold}
+    if not known:
+        raise InvalidInput(f"{companies} has none of the companies that {path} retells")
+    for row in rows:
+        if company := known.get(str(row.get("id"))):
+            original = replace(company, description=first_sentences(company.description))
+            translation = replace(company, description=str(row.get("description")))
+            yield Translation(embedding_text(original), str(row.get("lang")), embedding_text(translation))
+
+
+def first_sentences(text: str, *, words: int = RETOLD_WORDS) -> str:
+    """Return the first sentences with at most `words` words together, at least one.
+
+    >>> first_sentences("One two. Three four. Five.", words=4)
+    'One two. Three four.'
+    """
+    kept: list[str] = []
+    for sentence in SENTENCE_END.split(text):
+        if kept and len(" ".join([*kept, sentence]).split()) > words:
+            break
+        kept.append(sentence)
+    return " ".join(kept)
+
+
 def sampled(translations: Sequence[Translation], *, most: int, seed: int) -> list[Translation]:
     """Return at most `most` translations of each language.
 
@@ -131,18 +170,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Read the options, and write the translations."""
     parser = argparse.ArgumentParser(description="Make a file of translations from free software's descriptions.")
     add = parser.add_argument
-    add("--packages", type=Path, required=True, help="folder of Translation files of apt, named by language")
+    add("--packages", type=Path, help="folder of Translation files of apt, named by language")
     add("--appstream", type=Path, help="AppStream components (DEP-11 YAML)")
-    add("--languages", nargs="+", required=True, help="such as de fr sv ja")
+    add("--retellings", type=Path, help="rows of id, lang and description (data/retellings)")
+    add("--companies", type=Path, help="JSONL of the companies that were retold")
+    add("--languages", nargs="+", help="such as de fr sv ja (default: all)")
     add("--most", type=int, default=3000, help="translations of a language (default: 3000)")
     add("--seed", type=int, default=0)
     add("--output", type=Path, required=True, help="JSONL")
     options = parser.parse_args(arguments)
     with refusing():
-        found = list(package_translations(options.packages))
+        found = list(package_translations(options.packages)) if options.packages else []
         if options.appstream:
             found += summary_translations(options.appstream)
-        wanted = {each for each in found if each.lang in options.languages and each.translation != each.original}
+        if options.retellings and options.companies:
+            found += retelling_translations(options.retellings, options.companies)
+        if not found:
+            raise InvalidInput("give --packages, --appstream, or --retellings with --companies")
+        languages = options.languages or {each.lang for each in found}
+        wanted = {each for each in found if each.lang in languages and each.translation != each.original}
         chosen = sampled(
             sorted(wanted, key=lambda each: (each.original, each.lang)), most=options.most, seed=options.seed
         )

@@ -87,6 +87,21 @@ def test_the_command_writes_what_training_reads(packages: Path, tmp_path: Path) 
     ]
 
 
+def test_a_retelling_has_the_first_sentences_of_the_description(tmp_path: Path) -> None:
+    described = "Anvil & Sons forges iron. " + "It sells " + "nails " * 60 + "."
+    (tmp_path / "companies.jsonl").write_text(json.dumps({"id": "a", "name": "Anvil & Sons", "description": described}))
+    row = {"id": "a", "lang": "de", "description": "Anvil & Sons schmiedet Eisen."}
+    (tmp_path / "retold.jsonl").write_text(json.dumps(row) + "\n" + json.dumps({**row, "id": "other"}))
+    output = tmp_path / "out.jsonl"
+    given = ["--retellings", str(tmp_path / "retold.jsonl"), "--output", str(output), "--companies"]
+    main([*given, str(tmp_path / "companies.jsonl")])
+    [found] = read_translations([output])
+    assert found == Translation("The company forges iron.", "de", "The company schmiedet Eisen.")
+    (tmp_path / "none.jsonl").write_text(json.dumps({"id": "b", "name": "B", "description": "Makes boats."}))
+    with pytest.raises(SystemExit, match="none of the companies"):
+        main([*given, str(tmp_path / "none.jsonl")])
+
+
 def test_originals_with_many_translations_come_first() -> None:
     often = [Translation("often", lang, f"{lang} often") for lang in ("de", "fr", "sv")]
     rare = [Translation(f"rare {number}", "de", f"de {number}") for number in range(5)]
