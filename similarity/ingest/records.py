@@ -141,9 +141,9 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     """Return the change of a raw record: texts stripped and in Unicode NFC, the website as a bare domain.
 
     `now`: the version of a record without `event_time` (the start of a batch run, or the time of receipt). A record
-    whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have
-    its declared type, are ignored with a warning; the company is still accepted. A declared number like "1.200" is read
-    as a decimal with a warning.
+    whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have its
+    declared type, are ignored with a warning; the company is still accepted. A declared number like "1.200" is read as
+    a decimal with a warning, and an id like "nan" is warned of.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -166,6 +166,9 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         attributes=attributes,
     )
     change = VersionedCompany(company=company, version=version, untimed=untimed)
+    if text["id"].casefold() in MISSING:  # NAN is a ticker, too
+        warnings += (f"id: {text['id']!r} is usually a missing value; companies of one id replace each other",)
+        ambiguous |= {"id"}
     return ParsedRecord(change=change, warnings=warnings + attribute_warnings, ambiguous=ambiguous)
 
 
@@ -236,9 +239,9 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         elif declared.levels:
             warnings.append(f"attributes.{name}: {text!r:.40} is none of {', '.join(declared.levels)}; ignored")
         elif is_number(scalar) and _is_storable(scalar):
-            attributes[name] = scalar
+            attributes[name] = _whole(scalar)
         elif (number := number_of_cell(text)) is not None and _is_storable(number):
-            attributes[name] = number
+            attributes[name] = _whole(number)
             if (thousands := ambiguous_thousands(text)) is not None:
                 ambiguous.add(f"attributes.{name}")
                 warnings.append(
@@ -251,6 +254,11 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
 
 def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
+
+
+def _whole(number: float) -> float:
+    """Return 50.0 as 50: a data frame makes floats of whole numbers, and a filter for 50 is to find both."""
+    return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
 
 
 def _is_storable(number: float) -> bool:

@@ -218,6 +218,23 @@ def test_a_number_that_may_mean_thousands_is_read_as_a_decimal_with_a_warning(
     )
 
 
+@pytest.mark.parametrize("cell", [50.0, "50", "50.0"])
+def test_a_whole_number_has_one_form(cell: str | float) -> None:
+    parsed = parse_record(RECORD | {"staff": cell}, columns=Columns.from_pairs([], ["staff:number"]), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert str(parsed.change.company.attributes["staff"]) == "50"
+
+
+@pytest.mark.parametrize("company_id", ["nan", "NULL", "-"])
+def test_an_id_that_is_usually_a_missing_value_is_warned_of(company_id: str) -> None:
+    parsed = parse_record(RECORD | {"id": company_id}, columns=Columns(), now=NOW)
+    assert parsed.change.id == company_id
+    assert [warning.partition(";")[0] for warning in parsed.warnings] == [
+        f"id: {company_id!r} is usually a missing value"
+    ]
+    assert parsed.ambiguous == {"id"}
+
+
 def test_a_column_without_a_name_stands_for_no_field() -> None:
     # As pandas writes a table with its index; 1 would be a delete.
     parsed = parse_record({"": "1", "id": "acme", "name": "Acme", "description": "Anvils."}, columns=Columns(), now=NOW)
