@@ -13,13 +13,14 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
 
-from similarity.company import Company, utc_now, version_of
+from similarity.company import Company, EmbeddedCompany, utc_now, version_of
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.generations.first import ensure_generation, promote_first
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.file_columns import FileColumns, KnownAttributes, match_columns
+from similarity.ingest.load import removed_fields
 from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, parse_record
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
@@ -40,10 +41,10 @@ def add_companies(
     `encoder`: by default the encoder of the index, else the one that ships with the project. `columns`: the key of a
     record for each field and attribute, and the types of attributes, which the index then declares. Other keys are
     found as the columns of a file are: fields in any case, and the attributes that the index declares or that its
-    companies have. The reason of a result says which values and keys were ignored, and which later record with the same
-    id replaced it. A company that is stored with the same content is unchanged. The first call creates the first
-    generation of the index and promotes it. Stored texts are not encoded again. SIMILARITY_BUNDLES is needed only if
-    the bundles are not stored next to the index.
+    companies have. The reason of a result says which values and keys were ignored, which stored values the record
+    removed because it lacks them, and which later record with the same id replaced it. A company that is stored with
+    the same content is unchanged. The first call creates the first generation of the index and promotes it. Stored
+    texts are not encoded again. SIMILARITY_BUNDLES is needed only if the bundles are not stored next to the index.
 
     Raises:
         InvalidCompany: a record breaks a rule; the message has its position and id. The chunks before it are written.
@@ -68,6 +69,7 @@ def add_companies(
     with WriterLease(index) as writer:
         for parsed in chain([first], chunks):
             changes = [each.change for each in parsed]
+            before: dict[str, EmbeddedCompany] = {}
             written = write_changes(
                 writer,
                 {encoder.encoder_id: encoder},
@@ -75,9 +77,10 @@ def add_companies(
                 now=now,
                 # A record that restores the stored content after another record of its id is a change.
                 skip_unchanged=len({change.id for change in changes}) == len(changes),
+                on_stored=before.update,
             )
             results += [
-                replace(result, reason="; ".join(filter(None, (result.reason, *each.warnings))))
+                replace(result, reason="; ".join(filter(None, (result.reason, *each.warnings, _removed(each, before)))))
                 for each, result in zip(parsed, written, strict=True)
             ]
     promote_first(index, generation)
@@ -146,6 +149,15 @@ def _ignored(found: FileColumns) -> list[str]:
     if not found.ignored:
         return []
     return [f"ignored: {found.ignored_text}; keep one as an attribute with {_argument('attribute', 'NAME')}"]
+
+
+def _removed(parsed: ParsedRecord, before: Mapping[str, EmbeddedCompany]) -> str:
+    """Return the text that names the stored values that a record lacks and so removes; empty if there are none."""
+    change = parsed.change
+    if not isinstance(change, VersionedCompany) or change.id not in before:
+        return ""
+    removed = removed_fields(before[change.id].company, change.company, {}, Columns())
+    return f"removed, because the record lacks them: {', '.join(removed)}" if removed else ""
 
 
 def _argument(kind: str, name: str) -> str:

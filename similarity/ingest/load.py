@@ -247,13 +247,13 @@ def _load_rows(
     for (row, change), result in zip(accepted, results, strict=True):
         report.outcomes[result.outcome] += 1
         if result.outcome is WriteOutcome.APPLIED and change.id in stored and not isinstance(change, DeletedCompany):
-            report.removed_values.update(_removed(stored[change.id].company, change.company, row.record, columns))
+            report.removed_values.update(removed_fields(stored[change.id].company, change.company, row.record, columns))
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
     return [(change, result) for (_, change), result in zip(accepted, results, strict=True)]
 
 
-def _removed(before: Company, after: Company, record: Record, columns: Columns) -> list[str]:
+def removed_fields(before: Company, after: Company, record: Record, columns: Columns) -> list[str]:
     """Return the fields and attributes that a company had and its new row has no column for."""
     fields = [
         name

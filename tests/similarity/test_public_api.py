@@ -105,6 +105,16 @@ def test_records_of_one_id_and_unchanged_ones_are_said_to_be_so(tmp_path: Path) 
     index.close()
 
 
+def test_values_that_a_record_removes_are_named(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "companies.db", create=True)
+    columns = Columns.from_pairs([], ["staff:number"])
+    add_companies(index, [{**RECORDS[0], "staff": 5, "country": "Chile"}], columns=columns)
+    bare = {name: RECORDS[0][name] for name in ("id", "name", "description")}
+    [result] = add_companies(index, [bare])
+    assert result.reason == "removed, because the record lacks them: country, attributes.staff"
+    index.close()
+
+
 @pytest.mark.parametrize("given", ["nike", RECORDS[0], [RECORDS[0], None], [("nike", "Nike")]])
 def test_what_is_no_list_of_companies_is_refused_with_what_to_pass(tmp_path: Path, given: Any) -> None:
     with (
