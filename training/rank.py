@@ -60,12 +60,10 @@ COMPARABLE = ("business", "size_gap", "size_unknown", "same_country")
 FALLING = frozenset({"size_gap", "size_unknown"})
 SHARES = (1.0, 0.3, 0.1, 0.03)
 """Shares of the corpus in which each anchor is seen."""
-FACTS_KEPT = 0.52
+FACTS_KEPT = 0.55
 """The share of the fitted weights of facts that *comparable* keeps. Peers are listed for large companies mostly; with
 lower weights, a list is nearer to what the companies do."""
 PENALTY = 1e-4
-UNLABELLED_WEIGHT = 0.1
-"""Weight of the risk of candidates that nobody judged; docs/ranking.md compares it with 0."""
 PRIOR = 0.05
 """The assumed share of competitors among candidates that nobody judged."""
 
@@ -75,16 +73,22 @@ class RankerRefused(SimilarityError):
 
 
 def fit_business(
-    anchors: Sequence[JudgedAnchor], unlabelled: Sequence[PairFeatures] = (), *, encoder_id: str
+    anchors: Sequence[JudgedAnchor],
+    unlabelled: Sequence[PairFeatures] = (),
+    *,
+    encoder_id: str,
+    unlabelled_weight: float = 0.0,
 ) -> Ranker:
     """Return the weights of the reading *business* with the lowest risk; no weight has the wrong sign.
 
-    `unlabelled`: features of candidates that nobody judged.
+    `unlabelled`: features of candidates that nobody judged; their risk counts `unlabelled_weight`.
     """
     matrix = np.concatenate([_matrix(each.features, BUSINESS) for each in anchors])
     competitor = np.concatenate([each.grades for each in anchors]) == COMPETITOR
     unknown = np.concatenate([_matrix(each, BUSINESS) for each in unlabelled]) if unlabelled else None
-    weights, intercept = fit_logistic(matrix, competitor, rising=[True, True, True, True], unlabelled=unknown)
+    weights, intercept = fit_logistic(
+        matrix, competitor, rising=[True, True, True, True], unlabelled=unknown, unlabelled_weight=unlabelled_weight
+    )
     return Ranker(encoder_id=encoder_id, intercept=intercept, **dict(zip(BUSINESS, weights, strict=True)))
 
 
@@ -149,12 +153,17 @@ def peers_out_of_fold(corpus: FactCorpus, peers: Mapping[str, frozenset[str]], r
 
 
 def fit_logistic(
-    matrix: Floats, positive: NDArray[np.bool_], *, rising: Sequence[bool], unlabelled: Floats | None = None
+    matrix: Floats,
+    positive: NDArray[np.bool_],
+    *,
+    rising: Sequence[bool],
+    unlabelled: Floats | None = None,
+    unlabelled_weight: float = 0.0,
 ) -> tuple[Floats, float]:
     """Return the weights `[features]` and the intercept of a logistic regression whose weights have the given signs.
 
     A small L2 penalty on the standardised weights keeps them finite. The risk of `unlabelled` pairs, as in PAUSE
-    (non-negative: Kiryo et al. 2017, https://arxiv.org/abs/1703.00593), counts UNLABELLED_WEIGHT.
+    (non-negative: Kiryo et al. 2017, https://arxiv.org/abs/1703.00593), counts `unlabelled_weight`.
 
     Raises:
         InvalidInput: all pairs are of one kind.
@@ -171,7 +180,7 @@ def fit_logistic(
         value = np.mean(np.logaddexp(0, logit) - positive * logit) + PENALTY * float(penalised @ penalised)
         gradient = design.T @ (expit(logit) - positive) / len(positive) + 2 * PENALTY * penalised
         risk, risk_gradient = _unlabelled_risk(parameters, design[positive], unknown)
-        return float(value + UNLABELLED_WEIGHT * risk), gradient + UNLABELLED_WEIGHT * risk_gradient
+        return float(value + unlabelled_weight * risk), gradient + unlabelled_weight * risk_gradient
 
     bounds = [(0, None) if up else (None, 0) for up in rising] + [(None, None)]
     found = minimize(loss, np.zeros(design.shape[1]), jac=True, bounds=bounds, method="L-BFGS-B").x
@@ -271,7 +280,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         judged = judged_anchors(corpus, judgements, shares=SHARES, seed=options.seed)
         if not judged:
             raise InvalidInput(f"the index holds no pair of {options.judged}")
-        ranker = fit_business(judged, unlabelled_candidates(corpus, judgements), encoder_id=bundle.encoder_id)
+        weight = options.unlabelled_weight
+        unlabelled = unlabelled_candidates(corpus, judgements) if weight else []
+        ranker = fit_business(judged, unlabelled, encoder_id=bundle.encoder_id, unlabelled_weight=weight)
         if options.peers:
             ranker = fit_comparable(corpus, read_peers(options.peers), ranker, judged_anchors(corpus, judgements))
         metrics = {"ranker_pairs": float(sum(len(each.grades) for each in judged))}
@@ -311,6 +322,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="judged pairs of other anchors, on which new weights may not be worse than the bundle's",
     )
+    add("--unlabelled-weight", type=float, default=0.0, help="weight of the risk of candidates that nobody judged (0)")
     add("--without-gate", action="store_true", help="write weights that are worse on --dev than the bundle's")
     add("--seed", type=int, default=0, help="seed of the random corpora (default: 0)")
     add("--output", type=Path, help="folder in which to write the folder of the bundle (default: replace the bundle)")

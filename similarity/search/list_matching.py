@@ -29,7 +29,7 @@ from similarity.search.name_matching import (
     name_similarity,
 )
 from similarity.search.name_queries import possible_ids, queries, shorter_queries
-from similarity.search.namesakes import is_same_company, largest_or_only
+from similarity.search.namesakes import is_same_company, larger_namesakes, largest_or_only
 
 MAX_FOUND = 50
 MIN_CANDIDATE_SIMILARITY = 0.6
@@ -92,6 +92,10 @@ class RowMatcher:
             return match
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
             return self._contradicted(row, match.company)
+        if not self.as_typed and match.how in {How.ID, How.NAME}:
+            found = list(self._find(core_of(row.name)).values())
+            if larger := larger_namesakes(row.name, match.company, found, self.sizes):
+                return _contested(row, match.company, larger)
         return replace(match, confidence=confidence_of(match.how, core_of(row.name)))
 
     def _match(self, row: ListedCompany) -> Match:
@@ -289,11 +293,15 @@ class RowMatcher:
         larger = [company for company in longer if self.sizes.is_prominent(company)]
         if not larger or self.sizes.is_prominent(match.company) or not is_word:
             return match
-        reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
-        return Match(candidates=(match.company, *larger), miss=reason, is_contested=True)
+        return _contested(row, match.company, larger)
 
     def _is_prominent(self, company: Company) -> bool:
         return self.as_typed and self.sizes.is_prominent(company)
+
+
+def _contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:
+    reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
+    return Match(candidates=(company, *larger), miss=reason, is_contested=True)
 
 
 def _not_as_id(name: str) -> str:

@@ -59,6 +59,17 @@ def choose_namesake(
     return NamesakeChoice(chosen, tuple(by_id.values()))
 
 
+def larger_namesakes(
+    name: str, company: Company, found: Sequence[Company], sizes: AttributeSchema
+) -> tuple[Company, ...]:
+    """Return the companies among `found` that `name` may mean instead of `company`, and that are larger."""
+    if not has_namesakes(name):
+        return ()
+    choice = choose_namesake(name, [company], found, sizes)
+    others = (choice.company, *choice.others) if choice.company else choice.others
+    return tuple(each for each in others if _size(each, sizes) > _size(company, sizes))
+
+
 def largest_or_only(core: str, companies: Sequence[Company], sizes: AttributeSchema) -> Company | None:
     """Return the largest of `companies`, at least one step larger than every other; else, if they are one company, one.
 

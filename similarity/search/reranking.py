@@ -10,8 +10,8 @@ from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.pair_features import Described, Floats, PairFeatures
 from similarity.search.rank import Rank
 
-FACTS_FADE = 5.0
-"""How fast the weight of facts falls with `sparsity`: at 0.2 they do not count any more."""
+FACTS_FADE = 2.5
+"""How fast the weight of facts falls with `sparsity`: at 0.4 they do not count any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

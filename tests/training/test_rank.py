@@ -144,7 +144,10 @@ def test_unlabelled_pairs_lower_the_probability_where_they_are() -> None:
     matrix = random.normal(size=(2_000, 1))
     positive = random.random(2_000) < expit(2 * matrix[:, 0])
     unlabelled = random.normal(loc=2.0, size=(2_000, 1))
-    alone, with_unlabelled = (fit_logistic(matrix, positive, rising=[True], unlabelled=u) for u in (None, unlabelled))
+    alone, with_unlabelled = (
+        fit_logistic(matrix, positive, rising=[True], unlabelled=unlabelled, unlabelled_weight=weight)
+        for weight in (0.0, 0.1)
+    )
     at = np.array([2.0])
     assert at @ with_unlabelled[0] + with_unlabelled[1] < at @ alone[0] + alone[1]
 

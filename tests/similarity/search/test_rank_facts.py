@@ -75,7 +75,7 @@ def test_facts_move_less_where_neighbours_are_sparse() -> None:
     anchors = [RankedAnchor(described=ANCHOR, vector=VECTOR)]
     effects = [
         found[0].effect
-        for sparsity in (0.0, 0.1, 0.5)
+        for sparsity in (0.0, 0.2, 0.5)
         if (found := rank_facts(RANKER, Rank.COMPARABLE, anchors, [hit], SCHEMA, sparsities=[sparsity])[0])
     ]
     assert effects == [pytest.approx(-2.0), pytest.approx(-1.0)]
