@@ -115,6 +115,8 @@ def test_a_row_is_not_matched_with_a_part_of_a_name_in_another_country(
         (ListedCompany("nike", country="Germany"), ["nike"]),
         (ListedCompany("Nike", "adidas-group.com"), ["adidas", "nike"]),
         (ListedCompany("Bosch"), ["bosch-india", "bosch-large"]),
+        (ListedCompany("Ford"), ["FORD", "ford-motor"]),
+        (ListedCompany("Bayer"), ["bayer-small", "bayer-large"]),
     ],
 )
 def test_contradicted_and_ambiguous_rows_of_a_list_are_candidates(
@@ -126,6 +128,10 @@ def test_contradicted_and_ambiguous_rows_of_a_list_are_candidates(
         make_embedded("bosch-india", name="Bosch Limited", country="India"),
         make_embedded("bosch-large", name="Bosch Tools AG", country="Germany", attributes={"size": "mega"}),
         make_embedded("NIKE", name="Nikko Metals"),
+        make_embedded("FORD", name="Forward Tools"),
+        make_embedded("ford-motor", name="Ford Motor Company", attributes={"size": "mega"}),
+        make_embedded("bayer-small", name="BAYER"),
+        make_embedded("bayer-large", name="Bayer AG", attributes={"size": "mega"}),
     ]
     with closing(SqliteIndex(tmp_path / "index.db")) as index:
         add_live(index, "first")
