@@ -15,7 +15,7 @@ from ..wire import problems
 from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, Responses, declared
 from ..wire.etags import NOT_MODIFIED, with_etag
-from ..wire.tables import CSV, TABLE_CONTENT, Format, table_response, wanted_format
+from ..wire.tables import CSV, TABLE_CONTENT, Format, names_header, table_response, wanted_format
 from .question_schemas import Batch, FormatQuery, Question, SimilarQuery, TextQuery
 from .ranking_schemas import BatchAnswer, Ranking, SimilarToCompany, SimilarToText
 from .ranking_tables import csv_rows, file_name, xlsx_rows
@@ -133,6 +133,13 @@ def similar_routes(service: SearchService) -> APIRouter:
     return router
 
 
+def _with_misses(table: Response, ranking: Ranking) -> Response:
+    """Name in a header of a table the references that name no company."""
+    if ranking.misses:
+        table.headers["Misses"] = names_header(each.asked for each in ranking.misses)
+    return table
+
+
 def ranked(
     service: SearchService, request: Request, ranking: Ranking, chosen: Format | None, *, further: Sequence[str] = ()
 ) -> Response:
@@ -145,9 +152,11 @@ def ranked(
         anchor = next((each.company.id for each in ranking.anchors if each.company), None)
         verdicts = service.verdicts(anchor, request.scope.get(CALLER, LOCAL).name) if anchor else {}
         # Without an ETag: the file holds the time at which it was made.
-        return table_response(xlsx_rows(ranking, verdicts, further), wanted, name=file_name(ranking))
+        return _with_misses(
+            table_response(xlsx_rows(ranking, verdicts, further), wanted, name=file_name(ranking)), ranking
+        )
     if wanted == "csv":
-        response = table_response(csv_rows(ranking, further), wanted, name=file_name(ranking))
+        response = _with_misses(table_response(csv_rows(ranking, further), wanted, name=file_name(ranking)), ranking)
     else:
         # A sixth quicker than leaving it to FastAPI (benchmarks/service.py).
         response = Response(ranking.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -10,7 +9,7 @@ from ..asking.question_schemas import FormatQuery
 from ..guards.callers import Caller, Scope, needs
 from ..wire.bodies import JSON, body_of, media_type_of
 from ..wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
-from ..wire.tables import CSV, TABLE_CONTENT, table_response, wanted_format
+from ..wire.tables import CSV, TABLE_CONTENT, names_header, table_response, wanted_format
 from .match_rows import ListRows, rows_of_json, rows_of_lines, rows_of_table
 from .match_schemas import Matched, MatchedRow, MatchRequest
 from .matching import MatchService
@@ -20,7 +19,6 @@ READERS: Mapping[str, Callable[[bytes], ListRows]] = {
     CSV: rows_of_table,
     "text/plain": rows_of_lines,
 }
-MAX_HEADER = 2_000
 COLUMNS = "row name domain country id matched_name matched_domain confidence how candidates miss".split()
 EXAMPLES = {
     CSV: "name,website,country\nCoca Cola,https://www.coca-cola.com,United States\n",
@@ -68,7 +66,7 @@ def match_routes(service: MatchService) -> APIRouter:
         if wanted != "json":
             table = table_response([COLUMNS, *map(_cells, matched.rows)], wanted, name="matched")
             if matched.unused_columns:
-                table.headers["Unused-Columns"] = ", ".join(map(quote, matched.unused_columns))[:MAX_HEADER]
+                table.headers["Unused-Columns"] = names_header(matched.unused_columns)
             return table
         return Response(matched.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
 

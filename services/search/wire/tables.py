@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 
 from fastapi import Response
 
@@ -12,6 +13,7 @@ from similarity.formats.spreadsheets import spreadsheet_cell
 from similarity.formats.xlsx import xlsx_bytes
 
 CSV = "text/csv"
+MAX_HEADER = 2_000
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 BYTE_ORDER_MARK = "\ufeff"
 """Begins every CSV answer: without it, Excel does not read UTF-8."""
@@ -34,6 +36,11 @@ def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
         csv.writer(line, lineterminator="\r\n").writerow(map(spreadsheet_cell, row))
         yield mark + line.getvalue()
         mark = ""
+
+
+def names_header(names: Iterable[str]) -> str:
+    """Return names for a header, which a table has no place for: percent-encoded, at most MAX_HEADER characters."""
+    return ", ".join(map(quote, names))[:MAX_HEADER]
 
 
 def table_response(rows: Sequence[Sequence[object]], chosen: Literal["csv", "xlsx"], *, name: str) -> Response:

@@ -49,6 +49,13 @@ def test_a_table_is_saved_under_the_name_of_its_anchor(client: TestClient) -> No
     assert answer.headers["content-disposition"] == 'attachment; filename="competitors-acme.csv"'
 
 
+@pytest.mark.parametrize("chosen", ["csv", "xlsx"])
+def test_a_header_of_a_table_names_the_misses(client: TestClient, chosen: str) -> None:
+    answer = client.get("/similar/acme", params={"format": chosen, "also": "Ünknown & Co", "exclude": "nobody"})
+    assert answer.headers["misses"] == "%C3%9Cnknown%20%26%20Co, nobody"
+    assert "misses" not in client.get("/similar/acme", params={"format": chosen}).headers
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_the_accept_header_asks_for_a_table_and_the_parameter_wins(client: TestClient, method: str) -> None:
     path = "/similar/acme" if method == "GET" else "/similar"
