@@ -158,8 +158,14 @@ _LEAST: Mapping[str, float] = {
 
 
 def settings_values(settings: TrainSettings) -> dict[str, Any]:
-    """Return the values for `TrainSettings.from_values`; those of distillation only if it is the method."""
-    unused = () if settings.method == DISTILLATION else _OF_DISTILLATION
+    """Return the values for `TrainSettings.from_values`; those of distillation only if it is the method.
+
+    Without `frozen_embeddings` if it is off, so that a run of an earlier release can be continued.
+    """
+    unused = {
+        *(() if settings.method == DISTILLATION else _OF_DISTILLATION),
+        *(() if settings.frozen_embeddings else ("frozen_embeddings",)),
+    }
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in asdict(settings).items()
