@@ -43,7 +43,7 @@ class FileColumns:
     """The mapping of fields to the columns of a file.
 
     `used`: fields with their columns, in order; an attribute is `attributes.NAME`. `ignored`: the other columns.
-    `sheets`: the names of the sheets of an Excel file, of which the first is read.
+    `sheets`: the names of the sheets of an Excel file; only the first sheet is read.
     """
 
     columns: Columns

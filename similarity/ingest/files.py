@@ -102,7 +102,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def columns_and_sheets(path: Path) -> tuple[list[str], list[str]]:
-    """Return `column_names`, and the names of the sheets of an Excel file, of which only the first is read."""
+    """Return `column_names`, and the names of the sheets of an Excel file; only the first sheet is read."""
     if format_of(path.name) == ".xlsx":
         with _opened(path) as stream, open_sheet(stream, str(path)) as sheet:
             return [name for name in sheet.columns if name], list(sheet.titles)
