@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 from similarity.company import Company
 from similarity.preparation.masking import MASK, mask_names
+from similarity.preparation.origin_languages import drop_other_origin_sentences
 from similarity.preparation.sentences import drop_origin_sentences, drop_places, drop_tickers
 from similarity.preparation.words import has_content
 
-TEXT_REVISION = 1
+TEXT_REVISIONS = (1, 2)
+"""1: sentences on the origin of a company are dropped in English. 2: also in six other languages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,17 +26,18 @@ class TextSettings:
     `mask_names`: replace the company's own names by "The company".
     `drop_origin_sentences`: drop sentences on head office, founding, renaming and ticker symbols.
     `drop_places`: also drop place phrases ("in China", "across Europe"); off, because geography matters to some users.
-    `revision`: of the rules. It is increased when they change any text, so that one generation never holds vectors of
-    old and new texts.
+    `revision`: of the rules, one of TEXT_REVISIONS. Rules that change any text get a new one, so that one generation
+    never holds vectors of old and new texts.
     """
 
     mask_names: bool = True
     drop_origin_sentences: bool = True
     drop_places: bool = False
-    revision: int = TEXT_REVISION
+    revision: int = 1
 
 
 DEFAULT_SETTINGS = TextSettings()
+MULTILINGUAL_SETTINGS = TextSettings(revision=2)
 
 
 def embedding_text(company: Company, settings: TextSettings = DEFAULT_SETTINGS) -> str:
@@ -70,6 +73,8 @@ def _prepared(company: Company, settings: TextSettings) -> str:
         text = mask_names(text, (company.name, *company.aliases))
     if settings.drop_origin_sentences:
         text = drop_origin_sentences(text)
+        if settings.revision > 1:
+            text = drop_other_origin_sentences(text)
     if settings.drop_places:
         text = drop_places(text)
     return " ".join(text.split())

@@ -33,7 +33,7 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations.gate import MAX_LOSS
 from similarity.generations.relevance_labels import COMPETITOR, ndcg
 from similarity.index.opening import open_index
-from similarity.model.ranker import ComparableWeights, Ranker
+from similarity.model.ranker import ENGLISH, ComparableWeights, Ranker
 from similarity.search.pair_features import PairFeatures
 from similarity.search.rank import Rank
 from similarity.search.reranking import business_logits, density, logits
@@ -283,6 +283,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         weight = options.unlabelled_weight
         unlabelled = unlabelled_candidates(corpus, judgements) if weight else []
         ranker = fit_business(judged, unlabelled, encoder_id=bundle.encoder_id, unlabelled_weight=weight)
+        before = bundle.manifest.ranker
+        languages = options.languages or (before.languages if before else ENGLISH)
+        ranker = replace(ranker, languages=tuple(languages))
         if options.peers:
             ranker = fit_comparable(corpus, read_peers(options.peers), ranker, judged_anchors(corpus, judgements))
         metrics = {"ranker_pairs": float(sum(len(each.grades) for each in judged))}
@@ -294,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             dev = judged_anchors(corpus, read_judgements(options.dev))
             metrics |= measured(ranker, dev)
             if not options.without_gate:
-                require_no_worse(ranker, bundle.manifest.ranker, dev)
+                require_no_worse(ranker, before, dev)
         folder = options.output / bundle.encoder_id if options.output else options.bundle
         written = with_ranker(bundle, ranker, metrics, folder)
         for name, value in (*_weights(ranker), *metrics.items()):
@@ -324,6 +327,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--unlabelled-weight", type=float, default=0.0, help="weight of the risk of candidates that nobody judged (0)")
     add("--without-gate", action="store_true", help="write weights that are worse on --dev than the bundle's")
+    languages = "ISO 639 codes of the languages that the encoder reads (default: those of the bundle, or en)"
+    add("--languages", nargs="+", help=languages)
     add("--seed", type=int, default=0, help="seed of the random corpora (default: 0)")
     add("--output", type=Path, help="folder in which to write the folder of the bundle (default: replace the bundle)")
     return parser

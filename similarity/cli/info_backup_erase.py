@@ -38,6 +38,8 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
                 f"generation  {generation.name} {generation.state}: {stats.companies:,} companies, {stats.deleted:,} "
                 f"deleted, {stats.without_vector:,} without a vector, encoder {generation.encoder_id}"
             )
+            languages = ", ".join(f"{language} {count:,}" for language, count in stats.languages.items())
+            typer.echo(f"            reads {', '.join(generation.languages)}; languages: {languages or 'none yet'}")
 
 
 @info_backup_erase_commands.command()
@@ -134,7 +136,8 @@ def ranker_lines(manifest: "Manifest") -> list[str]:
     if ranker is None:
         return ["ranker      none: hits are in the order of the cosine (python -m training.rank fits one)"]
     weights = {name: value for name, value in asdict(ranker).items() if isinstance(value, float)}
-    lines = ["ranker      business: " + ", ".join(f"{name} {value:+.2f}" for name, value in weights.items())]
+    lines = [f"reads       {', '.join(ranker.languages)}"]
+    lines += ["ranker      business: " + ", ".join(f"{name} {value:+.2f}" for name, value in weights.items())]
     if ranker.comparable:
         facts = ", ".join(f"{name} {value:+.2f}" for name, value in asdict(ranker.comparable).items())
         lines.append(f"            comparable: {facts}")

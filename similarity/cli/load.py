@@ -220,9 +220,9 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
     if report.removed_values:
         typer.echo(printable(_removed_values(report)))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
-    if stats.not_english:
-        named = _examples(stats.not_english_ids, stats.not_english)
-        typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well: {named}")
+    if stats.unread:
+        named = _examples(stats.unread_ids, stats.unread)
+        typer.echo(f"{stats.unread:,} of them in languages that the model does not read: {named}")
     if stats.without_vector:
         named = _examples(stats.without_vector_ids, stats.without_vector)
         typer.echo(

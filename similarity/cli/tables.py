@@ -144,9 +144,7 @@ def unread(anchors: Iterable[WithWarning], hits: Sequence[WithWarning]) -> list[
     """Return the remarks on anchors and negatives, and on hits, that the encoder cannot read."""
     remarks = list(dict.fromkeys(each.warning for each in anchors if each.warning))
     if count := sum(each.warning is not None for each in hits):
-        remarks.append(
-            f"hits that are not in English, which the encoder was trained on: {count}; no probability is given for them"
-        )
+        remarks.append(f"hits in languages that the encoder does not read: {count}; no probability is given for them")
     return remarks
 
 

@@ -16,8 +16,8 @@ Writing is idempotent: a document is applied only if its version is higher than 
 and replayed changes have no effect. A delete is a document too (`DeletedCompany`).
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -32,7 +32,7 @@ from similarity.company import (
 from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import Ranker, ranker_of
+from similarity.model.ranker import ENGLISH, Ranker, ranker_of
 
 if TYPE_CHECKING:
     from similarity.index.ledger import ErasureLedger
@@ -76,6 +76,11 @@ class Generation:
     def second_stage(self) -> Ranker | None:
         """The ranker or, without one, that of the calibration; None if there is neither."""
         return self.ranker or (ranker_of(self.calibration, self.encoder_id) if self.calibration else None)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """ISO 639 codes of the languages that the encoder reads; English without a ranker."""
+        return self.ranker.languages if self.ranker else ENGLISH
 
 
 class WriteOutcome(StrEnum):
@@ -142,17 +147,19 @@ class SimilarCompanies:
 class GenerationStats:
     """Counts of one generation. `companies` excludes tombstones; `last_version` includes them.
 
-    `not_english`: companies whose text is certainly in another language. `without_vector`: companies whose description
-    has too few words to rank by. `not_english_ids` and `without_vector_ids` are the first EXAMPLE_IDS of them by id.
+    `languages`: companies by the language of their description, the most frequent first. `unread`: those whose text is
+    certainly in a language that the generation's encoder does not read. `without_vector`: companies whose description
+    has too few words to rank by. `unread_ids` and `without_vector_ids` are the first EXAMPLE_IDS of them by id.
     """
 
     companies: int
     deleted: int
     last_version: int
-    not_english: int = 0
+    unread: int = 0
     without_vector: int = 0
-    not_english_ids: tuple[str, ...] = ()
+    unread_ids: tuple[str, ...] = ()
     without_vector_ids: tuple[str, ...] = ()
+    languages: Mapping[str, int] = field(default_factory=dict)
 
 
 class CompanyIndex(Protocol):

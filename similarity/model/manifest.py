@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import Ranker, ranker_from_json
-from similarity.text import TEXT_REVISION, TextSettings
+from similarity.model.ranker import Ranker, ranker_from_json, ranker_to_json
+from similarity.text import TEXT_REVISIONS, TextSettings
 
 SCHEMA_VERSION = 3  # 1 had no licence, 2 no ranker
 POOLING = "mean"
@@ -59,10 +59,10 @@ class Manifest:
             raise ValueError(f"max_tokens is {self.max_tokens}, not 3 to {_MAX_TOKENS:,}")
         if self.opset < 1:
             raise ValueError(f"opset is {self.opset}, not a positive number")
-        if self.text_settings.revision != TEXT_REVISION:
+        if self.text_settings.revision not in TEXT_REVISIONS:
             raise ValueError(
-                f"text_settings.revision is {self.text_settings.revision}, but this release prepares texts by revision "
-                f"{TEXT_REVISION}"
+                f"text_settings.revision is {self.text_settings.revision}, but this release prepares texts by "
+                f"revision {' or '.join(map(str, TEXT_REVISIONS))}"
             )
         if self.pooling != POOLING:
             raise ValueError(f"pooling is {self.pooling!r:.40}, this version knows {POOLING!r}")
@@ -76,7 +76,7 @@ def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str,
     values["text_settings"] = asdict(manifest.text_settings)
     values["metrics"] = dict(manifest.metrics)
     values["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
-    values["ranker"] = asdict(manifest.ranker) if manifest.ranker else None
+    values["ranker"] = ranker_to_json(manifest.ranker)
     # Without the later members, write the earlier schema again, so that such a bundle keeps its `bundle_id`.
     version = 3 if manifest.ranker else 2 if manifest.licence else 1
     for name, since in _SINCE.items():

@@ -6,11 +6,14 @@ read. `similarity.search.pair_features` computes the features, `python -m traini
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from similarity.model.calibration import Calibration
+
+ENGLISH = ("en",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +44,10 @@ class Ranker:
     """Weights of the reading *business*: P(competitor) = sigmoid(the weighted sum of the features + `intercept`).
 
     `encoder_id`: the encoder whose cosines it was fitted on. `comparable`: None if no such weights were fitted.
+    `languages`: ISO 639 codes of the languages that the encoder reads; for other texts no probability is given.
 
     Raises:
-        ValueError: a weight has the wrong sign, so that a better match would be ranked lower.
+        ValueError: a weight has the wrong sign, so that a better match would be ranked lower; or a language is no code.
     """
 
     encoder_id: str
@@ -53,8 +57,11 @@ class Ranker:
     sparsity: float = 0.0
     intercept: float
     comparable: ComparableWeights | None = None
+    languages: tuple[str, ...] = ENGLISH
 
     def __post_init__(self) -> None:
+        if not self.languages or any(re.fullmatch("[a-z]{2,3}", each) is None for each in self.languages):
+            raise ValueError("ranker.languages is not a list of ISO 639 codes such as en")
         rising = {"cosine": self.cosine, "shared_words": self.shared_words, "same_industry": self.same_industry}
         if self.comparable:
             other = asdict(self.comparable)
@@ -73,33 +80,44 @@ def ranker_of(calibration: Calibration, encoder_id: str) -> Ranker | None:
     return Ranker(encoder_id=encoder_id, cosine=calibration.slope, intercept=calibration.intercept)
 
 
+def ranker_to_json(ranker: Ranker | None) -> dict[str, Any] | None:
+    """Return the JSON object of a ranker. If it is for English only, earlier releases can read it."""
+    if ranker is None:
+        return None
+    values = asdict(ranker)
+    languages = values.pop("languages")
+    return values if languages == ENGLISH else {**values, "languages": list(languages)}
+
+
 def ranker_from_json(content: object) -> Ranker | None:
-    """Return the ranker of a JSON object, as `dataclasses.asdict` makes it, or None of null.
+    """Return the ranker of a JSON object, as `ranker_to_json` makes it, or None of null.
 
     Raises:
         ValueError: a member is missing, unknown or of the wrong type, or a weight has the wrong sign.
     """
     if content is None:
         return None
-    found = _members("ranker", content, Ranker)
-    comparable = found.pop("comparable")
+    found = _members("ranker", content, Ranker, {"languages": ENGLISH})
+    comparable, languages = found.pop("comparable"), found.pop("languages")
+    if not isinstance(languages, list | tuple) or not all(isinstance(each, str) for each in languages):
+        raise ValueError("ranker.languages is not a list of texts")
     if not isinstance(found["encoder_id"], str):
         raise ValueError("ranker.encoder_id is not a text")
     weights = {name: _number(f"ranker.{name}", value) for name, value in found.items() if name != "encoder_id"}
     others = None
     if comparable is not None:
-        named = _members("ranker.comparable", comparable, ComparableWeights)
+        named = _members("ranker.comparable", comparable, ComparableWeights, {})
         others = ComparableWeights(
             **{name: _number(f"ranker.comparable.{name}", value) for name, value in named.items()}
         )
-    return Ranker(encoder_id=found["encoder_id"], comparable=others, **weights)
+    return Ranker(encoder_id=found["encoder_id"], comparable=others, languages=tuple(languages), **weights)
 
 
-def _members(name: str, content: object, kind: type) -> dict[str, Any]:
+def _members(name: str, content: object, kind: type, optional: Mapping[str, Any]) -> dict[str, Any]:
     wanted = {each.name for each in fields(kind)}
-    if not isinstance(content, Mapping) or set(content) != wanted:
+    if not isinstance(content, Mapping) or {*content, *optional} != wanted:
         raise ValueError(f"{name} is not an object of {', '.join(sorted(wanted))}")
-    return dict(content)
+    return {**optional, **content}
 
 
 def _number(name: str, value: object) -> float:

@@ -1,13 +1,14 @@
 """Detects the language of a description.
 
-The shipped encoder was trained on English. Texts in other languages are embedded too, but their language is shown, so
-that a user knows why the neighbours look wrong, and no probability is given for them (`is_readable`).
+An encoder reads the languages that it was trained on. Texts in others are embedded too, but their language is shown,
+so that a user knows why the neighbours look wrong, and no probability is given for them (`is_readable`).
 """
 
 import io
 import lzma
 import re
 from array import array
+from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 UNDECIDED = "und"
-READ_LANGUAGES = frozenset({"en", UNDECIDED})
 
 # Shorter texts are names and slogans, whose language cannot be detected reliably.
 MIN_LETTERS = 20
@@ -33,7 +33,7 @@ MAX_CHARACTERS = 400
 MIN_ENGLISH_WORDS = 6
 MIN_ENGLISH_SHARE = 0.1
 
-# A text is not readable with a larger share of letters of other scripts. The tokenizer knows few of them: of Chinese
+# An English text has at most this share of letters of other scripts. An English tokenizer knows few of them: of Chinese
 # descriptions 59 % of the tokens are unknown, of Japanese ones 26 %, of those in Latin letters none. At most 1 % of the
 # letters of 46,616 English descriptions are of other scripts, and at least 17 % of Chinese and Japanese ones.
 MAX_OTHER_SCRIPTS = 0.2
@@ -61,16 +61,19 @@ def detect_language(text: str) -> str:
     return str(language) if probability >= MIN_PROBABILITY else UNDECIDED
 
 
-def is_readable(text: str, language: str) -> bool:
-    """Return whether the encoder can read `text`, whose detected language is `language`.
+def is_readable(text: str, language: str, languages: Collection[str]) -> bool:
+    """Return whether an encoder of `languages` can read `text`, whose detected language is `language`.
 
-    It cannot if the text is certainly in another language than English, or largely in another script than Latin. It
-    is False for one of 46,616 English descriptions, and for 239 of 240 in six other languages.
+    It cannot if the text is certainly in another language, or if it passes for English but is largely in another script
+    than Latin. For an encoder of English, it is False for one of 46,616 English descriptions, and for 239 of 240 in six
+    other languages.
     """
     sample = text[:MAX_CHARACTERS]
+    if language in languages and language != "en":
+        return True
     if not sample.isascii() and len(_OTHER_SCRIPT.findall(sample)) > MAX_OTHER_SCRIPTS * len(_LETTER.findall(sample)):
         return False
-    return language in READ_LANGUAGES or _english_share(sample) >= MAX_ENGLISH_SHARE
+    return language in {*languages, UNDECIDED} or ("en" in languages and _english_share(sample) >= MAX_ENGLISH_SHARE)
 
 
 def _english_share(sample: str) -> float:

@@ -57,7 +57,7 @@ def all_neighbours(
 
     Holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384), and the words.
     """
-    corpus = _load(index, generation.name)
+    corpus = _load(index, generation)
     ranker = generation.second_stage
     for start in range(0, len(corpus.ids), BLOCK_ROWS):
         block = corpus.vectors[start : start + BLOCK_ROWS]
@@ -144,14 +144,14 @@ def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _load(index: CompanyIndex, generation: str) -> _Corpus:
+def _load(index: CompanyIndex, generation: Generation) -> _Corpus:
     ids: list[str] = []
     names: list[str] = []
     keys: list[tuple[IdentityKey, ...]] = []
     vectors: list[NDArray[np.float32]] = []
     features: list[CompanyFeatures] = []
     readable: list[bool] = []
-    for batch in index.scan(generation):
+    for batch in index.scan(generation.name):
         for document in batch:
             if not isinstance(document, DeletedCompany) and document.has_vector:
                 ids.append(document.id)
@@ -159,6 +159,6 @@ def _load(index: CompanyIndex, generation: str) -> _Corpus:
                 keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))
                 vectors.append(document.vector)
                 features.append(company_features(document.company, AttributeSchema()))
-                readable.append(is_readable(document.company.description, document.language))
+                readable.append(is_readable(document.company.description, document.language, generation.languages))
     stacked = np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
     return _Corpus(ids, names, keys, stacked, features, readable)

@@ -68,11 +68,15 @@ def hit_of(
     shared: tuple[SharedFact, ...],
     phrases: tuple[ExplainingPhrase, ...] | None,
     *,
+    languages: tuple[str, ...],
     with_probability: bool,
 ) -> Hit:
-    """Return the hit of a ranked company, with what explains it. `with_probability`: the encoder can read the query."""
+    """Return the hit of a ranked company, with what explains it.
+
+    `languages`: those that the encoder reads. `with_probability`: whether the query is in one of them.
+    """
     hit = ranked.hit
-    warning = language_warning("description", hit.company.description, hit.language)
+    warning = language_warning("description", hit.company.description, hit.language, languages)
     return Hit(
         rank=ranked.rank,
         company=hit.company,

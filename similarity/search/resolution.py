@@ -32,14 +32,15 @@ class Role(StrEnum):
 class ResolvedAnchor:
     """An anchor or a negative with its vector. `document`: the company; None if `reference` is free text.
 
-    `confidence`, `others`: see `FoundCompany`. `duplicates`: ids of companies that would be hits but are the
-    same company.
+    `languages`: those that the encoder reads. `confidence`, `others`: see `FoundCompany`. `duplicates`: ids of
+    companies that would be hits but are the same company.
     """
 
     reference: str
     weight: float
     document: EmbeddedCompany | None
     vector: Vector
+    languages: tuple[str, ...]
     confidence: float = 1.0
     others: tuple[Company, ...] = ()
     duplicates: tuple[str, ...] = ()
@@ -53,8 +54,8 @@ class ResolvedAnchor:
     def warning(self) -> str | None:
         """A warning if the encoder cannot read the description or the text."""
         if self.document is None:
-            return language_warning("text", self.reference, self.language)
-        return language_warning("description", self.document.company.description, self.language)
+            return language_warning("text", self.reference, self.language, self.languages)
+        return language_warning("description", self.document.company.description, self.language, self.languages)
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -137,10 +138,11 @@ def resolve_question(
             raise TooFewWords(f"the text {text!r:.100}")
     vectors = encode(texts) if texts else {}
     unresolved: list[Unresolved] = []
-    anchors = _resolved(question.anchors, Role.ANCHOR, known, vectors, unresolved)
+    languages = resolver.generation.languages
+    anchors = _resolved(question.anchors, Role.ANCHOR, known, vectors, unresolved, languages=languages)
     if not anchors:
         raise _no_anchor(unresolved)
-    negatives = _resolved(question.negatives, Role.NEGATIVE, known, vectors, unresolved)
+    negatives = _resolved(question.negatives, Role.NEGATIVE, known, vectors, unresolved, languages=languages)
     _refuse_overlap(anchors, negatives)
 
     excluded: list[EmbeddedCompany] = []
@@ -187,6 +189,8 @@ def _resolved(
     known: Mapping[str, Resolved],
     vectors: Mapping[str, Vector],
     unresolved: list[Unresolved],
+    *,
+    languages: tuple[str, ...],
 ) -> tuple[ResolvedAnchor, ...]:
     """Return the anchors that are free text or a company with a vector; the others are added to `unresolved`."""
     resolved: list[ResolvedAnchor] = []
@@ -194,7 +198,13 @@ def _resolved(
         reference, weight = anchor.reference, anchor.weight
         if anchor.company is None:
             resolved.append(
-                ResolvedAnchor(reference=reference, weight=weight, document=None, vector=vectors[reference])
+                ResolvedAnchor(
+                    reference=reference,
+                    weight=weight,
+                    document=None,
+                    vector=vectors[reference],
+                    languages=languages,
+                )
             )
             continue
         found = known[anchor.company]
@@ -209,6 +219,7 @@ def _resolved(
                     weight=weight,
                     document=found.document,
                     vector=found.document.vector,
+                    languages=languages,
                     confidence=found.confidence,
                     others=found.others,
                 )

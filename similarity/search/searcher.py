@@ -116,7 +116,9 @@ class Searcher:
             request = self._page_request(question, resolved, live, None)
             company = found.document.company
             place = place_of(self.index, request, resolved, found.document)
-            if resolved.warnings or language_warning("description", company.description, found.document.language):
+            if resolved.warnings or language_warning(
+                "description", company.description, found.document.language, live.languages
+            ):
                 place = replace(place, probability=None)
             phrases, warnings = self._phrases(resolved, [company], live)
             return Location(
@@ -188,6 +190,7 @@ class Searcher:
                     ranked,
                     shared_facts(facts, ranked.hit.company),
                     phrases.get(ranked.rank),
+                    languages=generation.languages,
                     with_probability=is_read,
                 )
                 for ranked in page.hits

@@ -139,9 +139,10 @@ def test_stats_count_texts_in_other_languages(index: CompanyIndex, live: str) ->
     languages = {"a": "en", "b": "de", "c": "und", "d": "ja"}
     index.upsert(live, [make_embedded(company_id, language=language) for company_id, language in languages.items()])
     index.upsert(live, [DeletedCompany(id="d", version=5)])
-    assert (index.stats(live).not_english, index.stats(live).not_english_ids) == (1, ("b",))
+    assert (index.stats(live).unread, index.stats(live).unread_ids) == (1, ("b",))
+    assert index.stats(live).languages == {"de": 1, "en": 1, "und": 1}
     index.upsert(live, [make_embedded(company_id, language="de") for company_id in ("f", "e", "a0")])
-    assert (index.stats(live).not_english, index.stats(live).not_english_ids) == (4, ("a0", "b", "e"))
+    assert (index.stats(live).unread, index.stats(live).unread_ids) == (4, ("a0", "b", "e"))
 
 
 def test_a_company_deleted_and_purged_between_two_searches_is_not_found(index: CompanyIndex, live: str) -> None:

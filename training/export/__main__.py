@@ -46,7 +46,7 @@ from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from similarity.generations.gate import labelled_companies, trained_on_path
 from similarity.generations.relevance_labels import read_relevance_labels
-from similarity.text import DEFAULT_SETTINGS
+from similarity.text import DEFAULT_SETTINGS, MULTILINGUAL_SETTINGS
 from training.config import SHIPPED
 from training.console import refusing, say
 from training.evaluate.judged import judged_split
@@ -136,7 +136,7 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
         precision=options.precision,
         max_tokens=options.max_tokens or max_tokens,
         max_bytes=round(options.max_megabytes * MEGABYTE),
-        text_settings=text_settings,
+        text_settings=MULTILINGUAL_SETTINGS if options.multilingual else text_settings,
     )
 
 
@@ -171,6 +171,8 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add("--output", type=Path, required=True, help="folder in which the folder of the bundle is created")
     add("--base-model", help="name for the manifest (default: the run's or the bundle's, else --model)")
+    multilingual = "drop sentences on founding and head office in seven languages, not only in English"
+    add("--multilingual", action="store_true", help=multilingual)
     add("--licence", help=f"SPDX expression of the weights (default: that of the initial bundle, else {LICENCE})")
     add("--training-data", help="description of the training pairs, for the manifest; the method is added from the run")
     add("--precision", choices=[INT8, FLOAT32], default=INT8)

@@ -18,7 +18,7 @@ def company_members(found: FoundCompany, reference: str, live: Generation) -> di
         "updated_at": time_of_version(anchor.version),
         "embedded_at": anchor.embedded_at,
         "language": anchor.language,
-        "warning": language_warning("description", anchor.company.description, anchor.language),
+        "warning": language_warning("description", anchor.company.description, anchor.language, live.languages),
         "redirected_from": None if reference == anchor.id else reference,
         "confidence": found.confidence,
         "generation": live.name,

@@ -34,7 +34,9 @@ class AskedFor(BaseModel):
         default=1.0, description="Measured share of right companies among those found in this way; 1 for an id."
     )
     language: str = Field(description="ISO 639 code; `und` if the text is too short to tell.", examples=["en"])
-    warning: str | None = Field(default=None, description="Set if the text is not English: scores are less reliable.")
+    warning: str | None = Field(
+        default=None, description="Set if the text is in a language that the encoder does not read."
+    )
     updated_at: datetime | None = Field(description="When the stored facts were true; null for free text.")
     embedded_at: datetime | None = Field(description="When the description was encoded; null for free text.")
     duplicates: list[str] = Field(
@@ -162,7 +164,9 @@ class SimilarToText(Ranking):
 
     text: str = Field(examples=["rents out electric scooters by the minute"])
     language: str = Field(description="ISO 639 code of the text; `und` if it is too short to tell.")
-    warning: str | None = Field(default=None, description="Set if the text is not English: scores are less reliable.")
+    warning: str | None = Field(
+        default=None, description="Set if the text is in a language that the encoder does not read."
+    )
 
 
 class RemovalRecord(BaseModel):

@@ -26,7 +26,7 @@ Text = Annotated[
 Word = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
 Words = Annotated[Listed[Word], Field(max_length=MAX_FILTER_VALUES)]
 LanguageWarning = Annotated[
-    str | None, Field(description="Set if the description is not English: scores are less reliable.")
+    str | None, Field(description="Set if the description is in a language that the encoder does not read.")
 ]
 
 

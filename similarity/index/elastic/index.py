@@ -161,7 +161,7 @@ class ElasticIndex:
         """Return the counts; every write that was acknowledged before the call is counted, due to a refresh."""
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
-            return reading.stats(self._cluster, entry.index)
+            return reading.stats(self._cluster, entry.index, entry.record.languages)
 
     def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
         with self._entry(generation) as entry:

@@ -12,7 +12,9 @@ from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
 from similarity.index.protocol import EXAMPLE_IDS, DocumentVersion, Generation, GenerationStats
 from similarity.index.rules import filter_key, storable
+from similarity.preparation.language import UNDECIDED
 
+MAX_LANGUAGES = 200
 SCAN_DOCUMENTS = 1_000  # with their vectors as digits, some 8 kB each
 REFERENCES_AT_ONCE = 250  # with up to two searches each
 
@@ -58,10 +60,10 @@ def field_values(cluster: Cluster, index: str, field: str, among: Collection[str
     return [bucket["key"] for bucket in answer["aggregations"]["values"]["buckets"]]
 
 
-def stats(cluster: Cluster, index: str) -> GenerationStats:
-    """Return the counts of one generation."""
+def stats(cluster: Cluster, index: str, languages: Collection[str]) -> GenerationStats:
+    """Return the counts of one generation, whose encoder reads `languages`."""
     living = {"term": {"deleted": False}}
-    english = {"terms": {"language": ["en", "und"]}}
+    read = {"terms": {"language": [*languages, UNDECIDED]}}
     first = {"top_hits": {"size": EXAMPLE_IDS, "sort": queries.BY_ID, "_source": False, "docvalue_fields": ["id"]}}
     answer = cluster.search(
         index,
@@ -72,8 +74,11 @@ def stats(cluster: Cluster, index: str) -> GenerationStats:
             "docvalue_fields": ["version"],
             "track_total_hits": True,
             "aggs": {
-                "living": {"filter": living},
-                "other": {"filter": {"bool": {"filter": living, "must_not": english}}, "aggs": {"first": first}},
+                "living": {
+                    "filter": living,
+                    "aggs": {"languages": {"terms": {"field": "language", "size": MAX_LANGUAGES}}},
+                },
+                "unread": {"filter": {"bool": {"filter": living, "must_not": read}}, "aggs": {"first": first}},
                 "without_vector": {
                     "filter": {"bool": {"filter": living, "must_not": queries.HAS_VECTOR}},
                     "aggs": {"first": first},
@@ -82,16 +87,19 @@ def stats(cluster: Cluster, index: str) -> GenerationStats:
         },
     )
     hits = answer["hits"]
-    other, without_vector = answer["aggregations"]["other"], answer["aggregations"]["without_vector"]
+    unread, without_vector = answer["aggregations"]["unread"], answer["aggregations"]["without_vector"]
     companies = answer["aggregations"]["living"]["doc_count"]
     return GenerationStats(
         companies=companies,
         deleted=hits["total"]["value"] - companies,
         last_version=hits["hits"][0]["fields"]["version"][0] if hits["hits"] else 0,
-        not_english=other["doc_count"],
+        unread=unread["doc_count"],
         without_vector=without_vector["doc_count"],
-        not_english_ids=_ids_of(other["first"]),
+        unread_ids=_ids_of(unread["first"]),
         without_vector_ids=_ids_of(without_vector["first"]),
+        languages={
+            bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["living"]["languages"]["buckets"]
+        },
     )
 
 

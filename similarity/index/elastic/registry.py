@@ -15,7 +15,7 @@ from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.elastic.settings import VectorType
 from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import ranker_from_json
+from similarity.model.ranker import ranker_from_json, ranker_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,9 +195,10 @@ class Registry:
 def to_source(registry: Registry) -> dict[str, Any]:
     """Return the registry as JSON values. A generation without a ranker can be read by earlier releases."""
     source = asdict(registry)
-    for entry in source["entries"]:
-        if entry["record"]["ranker"] is None:
-            del entry["record"]["ranker"]
+    for entry, stored in zip(registry.entries, source["entries"], strict=True):
+        del stored["record"]["ranker"]
+        if ranker := ranker_to_json(entry.record.ranker):
+            stored["record"]["ranker"] = ranker
     return source
 
 

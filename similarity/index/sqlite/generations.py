@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 from similarity.errors import UnknownGeneration
@@ -13,7 +13,7 @@ from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.migrations import GENERATION_COLUMNS, UNSEALED
 from similarity.index.sqlite.rows import Row, microseconds, moment
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import ranker_from_json
+from similarity.model.ranker import ranker_from_json, ranker_to_json
 
 COLUMNS = f"{GENERATION_COLUMNS}, ranker, checksum"
 
@@ -53,7 +53,7 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
             generation.state.value,
             calibration.slope if calibration else None,
             calibration.intercept if calibration else None,
-            json.dumps(asdict(generation.ranker)) if generation.ranker else None,
+            json.dumps(ranker_to_json(generation.ranker)) if generation.ranker else None,
         ),
     )
     _seal(connection, added.lastrowid)

@@ -20,6 +20,7 @@ from similarity.index.sqlite.checksums import (
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Row, company_of, moment
+from similarity.preparation.language import UNDECIDED
 from similarity.text import NO_TEXT
 
 DOCUMENTS = (
@@ -33,7 +34,7 @@ DOCUMENTS_WITH_IDS = f"""
     LEFT JOIN companies USING (document)
     LEFT JOIN vectors USING (document)
 """
-NOT_ENGLISH = "NOT deleted AND language NOT IN ('en', 'und')"
+UNREAD = "NOT deleted AND language NOT IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,20 @@ def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> l
 
 def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> GenerationStats:
     """Return the counts of a generation. Raises DamagedRow if a company is missing."""
-    total, deleted, last_version, not_english, without_vector = connection.execute(
-        "SELECT count(*), coalesce(sum(deleted), 0), coalesce(max(version), 0),"
-        f" coalesce(sum({NOT_ENGLISH}), 0), coalesce(sum(text_hash = ?), 0) FROM documents WHERE generation = ?",
+    total, deleted, last_version, without_vector = connection.execute(
+        "SELECT count(*), coalesce(sum(deleted), 0), coalesce(max(version), 0), coalesce(sum(text_hash = ?), 0) "
+        "FROM documents WHERE generation = ?",
         (NO_TEXT, generation.number),
     ).fetchone()
+    languages = dict(
+        connection.execute(
+            "SELECT language, count(*) FROM documents WHERE generation = ? AND NOT deleted GROUP BY language "
+            "ORDER BY count(*) DESC, language",
+            (generation.number,),
+        )
+    )
+    read = {*generation.record.languages, UNDECIDED}
+    unread = sum(count for language, count in languages.items() if language not in read)
     require_companies(generation, total - deleted)
 
     def first_ids(condition: str, *values: str) -> tuple[str, ...]:
@@ -146,10 +156,11 @@ def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> Gener
         companies=total - deleted,
         deleted=deleted,
         last_version=last_version,
-        not_english=not_english,
+        unread=unread,
         without_vector=without_vector,
-        not_english_ids=first_ids(NOT_ENGLISH) if not_english else (),
+        unread_ids=first_ids(UNREAD, json.dumps(sorted(read))) if unread else (),
         without_vector_ids=first_ids("text_hash = ?", NO_TEXT) if without_vector else (),
+        languages=languages,
     )
 
 

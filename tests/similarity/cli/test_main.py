@@ -208,9 +208,9 @@ def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
     german = ("bahn", "Bahn AG", "Bahn AG betreibt Züge und Bahnhöfe für Reisende in ganz Deutschland.", "", "")
     text = shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
-    assert "1 of them not in English, which the model reads less well: bahn\n" in text
+    assert "1 of them in languages that the model does not read: bahn\n" in text
     assert "The description is not in English ('de')" in shell.run("similar", "bahn").stderr
-    assert "hits that are not in English, which the encoder was trained on: 1" in shell.run("similar", "bank").stderr
+    assert "hits in languages that the encoder does not read: 1" in shell.run("similar", "bank").stderr
 
 
 def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Shell) -> None:

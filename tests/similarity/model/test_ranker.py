@@ -7,16 +7,22 @@ from typing import Any
 import pytest
 
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import ComparableWeights, Ranker, ranker_from_json, ranker_of
+from similarity.model.ranker import ComparableWeights, Ranker, ranker_from_json, ranker_of, ranker_to_json
 
 WEIGHTS = ComparableWeights(business=0.3, size_gap=-0.7, size_unknown=-2.0, same_country=1.1, slope=1.2, intercept=-0.5)
 RANKER = Ranker(encoder_id="e", cosine=26.0, shared_words=5.0, same_industry=0.9, sparsity=9.0, intercept=-24.0)
 
 
-@pytest.mark.parametrize("ranker", [RANKER, replace(RANKER, comparable=WEIGHTS)])
+@pytest.mark.parametrize(
+    "ranker", [RANKER, replace(RANKER, comparable=WEIGHTS), replace(RANKER, languages=("en", "sv"))]
+)
 def test_json_keeps_every_weight(ranker: Ranker) -> None:
-    assert ranker_from_json(asdict(ranker)) == ranker
+    assert ranker_from_json(ranker_to_json(ranker)) == ranker
     assert ranker_from_json(None) is None
+
+
+def test_a_ranker_for_english_can_be_read_by_earlier_releases() -> None:
+    assert "languages" not in (ranker_to_json(RANKER) or {})
 
 
 @pytest.mark.parametrize(
@@ -30,6 +36,8 @@ def test_json_keeps_every_weight(ranker: Ranker) -> None:
         (lambda r: r.update(cosine=-1), "cosine has the wrong sign"),
         (lambda r: r["comparable"].update(size_gap=1), "comparable.size_gap has the wrong sign"),
         (lambda r: r["comparable"].update(slope=-1), "comparable.slope has the wrong sign"),
+        (lambda r: r.update(languages=["English"]), "not a list of ISO 639 codes"),
+        (lambda r: r.update(languages="en"), "not a list of texts"),
         (lambda r: r.update(comparable=[]), "comparable is not an object of"),
     ],
 )

@@ -28,7 +28,7 @@ class Counting:
         assert self.open.wait(10)
         if self.trouble:
             raise self.trouble
-        return GenerationStats(companies=len(self.counted), deleted=0, last_version=0, not_english=0)
+        return GenerationStats(companies=len(self.counted), deleted=0, last_version=0)
 
 
 @pytest.fixture
