@@ -9,7 +9,8 @@ from similarity.company import ATTRIBUTE_NAME_PATTERN, Company
 from similarity.errors import InvalidFilter
 from similarity.index.numbers import is_finite, is_number, key_range
 
-FILTER_FIELDS = ("country", "industry", "tags", "domain")
+LANGUAGE = "language"
+FILTER_FIELDS = ("country", "industry", "tags", "domain", LANGUAGE)
 Limit: TypeAlias = float | str
 """A limit of a range: a number, or a level of an ordinal attribute."""
 
@@ -19,7 +20,8 @@ class FieldFilter:
     """A filter for companies whose `field` has any of `any_of`, none of `none_of`, and is in the range.
 
     `field`: one of `FILTER_FIELDS` or `attributes.<name>`. Values are compared as text, case-folded
-    (`company.name_key`); a list field (tags) matches if any of its values does.
+    (`company.name_key`); a list field (tags) matches if any of its values does. The language is that of the description
+    (`EmbeddedCompany.language`), not a field of the company.
 
     `at_least`, `at_most`: inclusive limits for attributes, which compare numbers exactly; `above`, `below`: the same
     limits, exclusive. Text, true/false and missing attributes are in no range. For an attribute that is declared as

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 
 from similarity.company import Company, EmbeddedCompany, SimilarCompany
-from similarity.index.filters import FieldFilter, filter_values
+from similarity.index.filters import LANGUAGE, FieldFilter, filter_values
 from similarity.index.numbers import is_finite, is_number, number_key
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import filter_key
@@ -87,7 +87,7 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         language=document.language,
     )
     probability = PageBuilder(index, request).probability_of(hit)
-    removals = list(_removals(request, resolved, document.company, probability))
+    removals = list(_removals(request, resolved, document, probability))
     nearer = index.count_nearer(
         request.generation.name,
         request.vector,
@@ -125,9 +125,10 @@ def _rank_among(hits: Sequence[RankedHit], company_id: str) -> tuple[int | None,
 
 
 def _removals(
-    request: PageRequest, resolved: ResolvedQuestion, company: Company, probability: float | None
+    request: PageRequest, resolved: ResolvedQuestion, document: EmbeddedCompany, probability: float | None
 ) -> Iterator[Removal]:
     """Yield what removes the company, except a better hit that is the same company."""
+    company = document.company
     roles = (
         (RemovedBy.ANCHOR, [each.document for each in resolved.anchors if each.document is not None]),
         (RemovedBy.NEGATIVE, [each.document for each in resolved.negatives if each.document is not None]),
@@ -143,18 +144,20 @@ def _removals(
     yield from named
     if not named and company.id in resolved.excluded_ids:
         yield Removal(RemovedBy.EXCLUDE, company.id)
-    yield from (Removal(RemovedBy.FILTER, field=each.field) for each in failed_filters(company, request.filters))
+    failed = failed_filters(company, document.language, request.filters)
+    yield from (Removal(RemovedBy.FILTER, field=each.field) for each in failed)
     if request.min_probability is not None and (probability or 0.0) < request.min_probability:
         yield Removal(RemovedBy.MIN_PROBABILITY)
 
 
-def failed_filters(company: Company, filters: Sequence[FieldFilter]) -> list[FieldFilter]:
+def failed_filters(company: Company, language: str, filters: Sequence[FieldFilter]) -> list[FieldFilter]:
     """Return the filters that the company does not pass. Stores filter by the same rules."""
-    return [each for each in filters if not _passes(company, each)]
+    return [each for each in filters if not _passes(company, language, each)]
 
 
-def _passes(company: Company, asked: FieldFilter) -> bool:
-    values = {filter_key(value) for value in filter_values(company).get(asked.field, ())}
+def _passes(company: Company, language: str, asked: FieldFilter) -> bool:
+    held = (language,) if asked.field == LANGUAGE else filter_values(company).get(asked.field, ())
+    values = {filter_key(value) for value in held}
     if asked.any_of and values.isdisjoint(map(filter_key, asked.any_of)):
         return False
     if not values.isdisjoint(map(filter_key, asked.none_of)):

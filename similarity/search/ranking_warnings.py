@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import partial
 
 from similarity.company import SimilarCompany
-from similarity.index.filters import FILTER_FIELDS, filter_values
+from similarity.index.filters import FILTER_FIELDS, LANGUAGE, filter_values
 from similarity.index.protocol import CompanyIndex
 from similarity.index.rules import filter_key
 from similarity.search.ranking_page import Page, PageRequest
@@ -31,7 +31,7 @@ def ranking_warnings(index: CompanyIndex, request: PageRequest, page: Page) -> l
 def _unused_filters(index: CompanyIndex, request: PageRequest, hits: Sequence[SimilarCompany]) -> Iterator[str]:
     """Yield a warning for each attribute, and for each value of a filter, that no company has."""
     held = partial(index.field_values, request.generation.name)
-    seen = [filter_values(hit.company) for hit in hits]
+    seen = [{**filter_values(hit.company), LANGUAGE: (hit.language,)} for hit in hits]
     for each in request.filters:
         known = {filter_key(value) for values in seen for value in values.get(each.field, ())}
         doubtful = [value for value in (*each.any_of, *each.none_of) if filter_key(value) not in known]

@@ -97,7 +97,7 @@ def filtered(index: CompanyIndex, live: str) -> str:
             make_embedded("1", country="France", industry="Mining", tags=("Alpha", "Beta"), attributes={"size": 10}),
             make_embedded("2", country="france", tags=("BETA",), attributes={"size": 10.5, "listed": True}),
             make_embedded("3", country="Straße", domain="three.com", attributes={"size": "10"}),
-            make_embedded("4", tags=("ﬁne",), attributes={"listed": False}),
+            make_embedded("4", tags=("ﬁne",), attributes={"listed": False}, language="de"),
             DeletedCompany(id="5", version=3),
         ],
     )
@@ -119,6 +119,8 @@ FILTERS: dict[str, tuple[list[FieldFilter], str]] = {
         "1",
     ),
     "domain": ([FieldFilter(field="domain", any_of=("three.com",))], "3"),
+    "language": ([FieldFilter(field="language", any_of=("DE",))], "4"),
+    "not this language": ([FieldFilter(field="language", none_of=("de", "ja"))], "123"),
     "number": ([FieldFilter(field="attributes.size", any_of=("10",))], "13"),
     "fraction": ([FieldFilter(field="attributes.size", any_of=("10.5",))], "2"),
     "true": ([FieldFilter(field="attributes.listed", any_of=("True",))], "2"),
@@ -140,7 +142,8 @@ def test_a_company_that_fails_a_filter_is_known_without_a_search(
     index: CompanyIndex, filtered: str, filters: list[FieldFilter], expected: str
 ) -> None:
     stored = index.get(filtered, "1234")
-    assert sorted(each for each in stored if not failed_filters(stored[each].company, filters)) == list(expected)
+    passed = [each for each, held in stored.items() if not failed_filters(held.company, held.language, filters)]
+    assert sorted(passed) == list(expected)
 
 
 def test_nearer_companies_are_counted_exactly(index: CompanyIndex, live: str) -> None:
@@ -191,7 +194,7 @@ def test_the_values_of_a_field_are_listed_the_most_frequent_first(index: Company
     kept = [
         make_embedded("a", country="France", tags=("Retail", "Shoes"), attributes={"size": "Large", "staff": 12}),
         make_embedded("b", country="FRANCE", tags=("retail",), attributes={"size": "small", "listed": True}),
-        make_embedded("c", country="Chad", attributes={"size": "large"}),
+        make_embedded("c", country="Chad", attributes={"size": "large"}, language="de"),
     ]
     index.upsert(live, [*kept, make_embedded("gone", country="Peru")])
     index.upsert(live, [DeletedCompany(id="gone", version=3)])
@@ -199,6 +202,7 @@ def test_the_values_of_a_field_are_listed_the_most_frequent_first(index: Company
     expected = {
         "country": ["france", "chad"],
         "tags": ["retail", "shoes"],
+        "language": ["en", "de"],
         "attributes.size": ["large", "small"],
         "attributes.staff": ["12"],
         "attributes.listed": ["true"],

@@ -8,7 +8,7 @@ import { LIMITS, RANKS, RANK_WORDS, current, go, requestFor } from "./state.js";
 const FEW = 6; // values of a facet that are shown before "more"
 const MOST_VALUES = 40; // of an attribute; one with more is no facet but free text
 const NEARBY = 100; // hits that the facets are taken from
-const FIRST = ["country", "industry", "tags"];
+const FIRST = ["country", "industry", "tags", "language"];
 
 let nearby = { key: "", hits: [] };
 const opened = new Set(); // facets that show all their values
@@ -30,10 +30,15 @@ export async function loadFacets(answer, signal) {
 
 function showFacets() {
   const { filters } = current();
-  const fields = [...FIRST, ...attributeFields()];
+  const fields = [...FIRST.filter(differs), ...attributeFields()];
   byId("facets").replaceChildren(...fields.map(facetOf).filter(Boolean));
   const count = filters.reduce((sum, filter) => sum + partsOf(filter).length, 0) + (current().minProbability ? 1 : 0);
   byId("filter-count").textContent = count ? `· ${count}` : "";
+}
+
+// A facet of the language is shown only where there are several.
+function differs(field) {
+  return field !== "language" || filterOn(field).any_of.length || filterOn(field).none_of.length || new Set(nearby.hits.flatMap((hit) => valuesOf(hit, field))).size > 1;
 }
 
 function attributeFields() {
@@ -42,13 +47,13 @@ function attributeFields() {
   return [...names].sort().map((name) => `attributes.${name}`);
 }
 
-function valuesOf(company, field) {
-  const value = field.startsWith("attributes.") ? company.attributes?.[field.slice("attributes.".length)] : company[field];
+function valuesOf({ company, language }, field) {
+  const value = field.startsWith("attributes.") ? company.attributes?.[field.slice("attributes.".length)] : { language, ...company }[field];
   return (Array.isArray(value) ? value : [value]).filter((each) => each !== undefined && each !== null && each !== "");
 }
 
 function facetOf(field) {
-  const values = nearby.hits.flatMap(({ company }) => valuesOf(company, field));
+  const values = nearby.hits.flatMap((hit) => valuesOf(hit, field));
   const filter = filterOn(field);
   if (values.length && values.every((value) => typeof value === "number")) return range(field, values);
   const counts = new Map([...filter.any_of, ...filter.none_of].map((value) => [value, 0]));

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
-from similarity.index.filters import FieldFilter
+from similarity.index.filters import LANGUAGE, FieldFilter
 from similarity.index.numbers import number_name
 from similarity.index.protocol import MAX_FIELD_VALUES
 from similarity.index.rules import filter_key, fold, storable
@@ -29,7 +29,7 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
     kept: list[Body] = [{"term": {"deleted": False}}]
     dropped: list[Body] = []
     for each in filters:
-        path = f"filters.{each.field}"
+        path = _path(each.field)
         if each.any_of:
             kept.append({"terms": {path: _keys(each.any_of)}})
         if each.none_of:
@@ -50,7 +50,7 @@ def count(query: Body, *, up_to: int) -> Body:
 
 def values_of(field: str, among: Collection[str]) -> Body:
     """Return the body that counts the values of a filter field, the most frequent first; only those `among`, if any."""
-    terms: Body = {"field": f"filters.{field}", "size": MAX_FIELD_VALUES}
+    terms: Body = {"field": _path(field), "size": MAX_FIELD_VALUES}
     if among:
         terms["include"] = _keys(among)
     return {
@@ -167,6 +167,10 @@ def _ids(query: Body, *, size: int, sort: list[Body]) -> Body:
 
 def _living(condition: Body) -> Body:
     return {"bool": {"filter": [{"term": {"deleted": False}}, condition]}}
+
+
+def _path(field: str) -> str:
+    return field if field == LANGUAGE else f"filters.{field}"
 
 
 def _keys(values: Collection[str]) -> list[str]:

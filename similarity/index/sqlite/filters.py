@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from similarity.company import Company
-from similarity.index.filters import FieldFilter
+from similarity.index.filters import LANGUAGE, FieldFilter
 from similarity.index.numbers import number_name
 from similarity.index.rules import filter_key
 from similarity.index.sqlite.files import DamagedRow
@@ -42,9 +42,11 @@ def conditions(filters: Sequence[FieldFilter]) -> Conditions:
 
 def require_passing(asked: Sequence[Condition], hits: Iterable[Company]) -> None:
     """Raise DamagedRow if the profile of a hit does not match a condition: then `lookups` is damaged."""
-    for company in hits if asked else ():
+    # The language has no lookups: it is read from the documents themselves.
+    looked_up = [condition for condition in asked if condition.field != LANGUAGE]
+    for company in hits if looked_up else ():
         held = lookup_values(company)
-        if not all(_passes(condition, held) for condition in asked):
+        if not all(_passes(condition, held) for condition in looked_up):
             raise DamagedRow(f"lookups hold a value that company {company.id!r} does not have")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, SimilarCompany
+from similarity.index.filters import LANGUAGE
 from similarity.index.protocol import EXAMPLE_IDS, MAX_FIELD_VALUES, DocumentVersion, GenerationStats
 from similarity.index.rules import filter_key
 from similarity.index.sqlite.checksums import (
@@ -62,9 +63,14 @@ def field_values(
 ) -> list[str]:
     """Return the values of a filter field, most frequent first; see `CompanyIndex.field_values`."""
     keys = sorted({filter_key(value) for value in among})
+    held = (
+        "SELECT generation, 'language' AS field, language AS value FROM documents WHERE NOT deleted"
+        if field == LANGUAGE
+        else "SELECT generation, field, value FROM lookups"
+    )
     chosen = "AND value IN (SELECT value FROM json_each(?))" if keys else ""
     found = connection.execute(
-        f"SELECT value FROM lookups WHERE generation = ? AND field = ? {chosen} "
+        f"SELECT value FROM ({held}) WHERE generation = ? AND field = ? {chosen} "
         "GROUP BY value ORDER BY count(*) DESC, value LIMIT ?",
         (generation.number, field, *([json.dumps(keys)] if keys else []), MAX_FIELD_VALUES),
     )

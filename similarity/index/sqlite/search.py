@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from similarity.company import Vector
 from similarity.index import rules
+from similarity.index.filters import LANGUAGE
 from similarity.index.sqlite import generations, reading
 from similarity.index.sqlite.checksums import VECTOR_COLUMNS, checked_vector
 from similarity.index.sqlite.files import DamagedRow
@@ -210,10 +211,12 @@ class _GenerationMatrix:
         self, connection: sqlite3.Connection, field: str, comparison: str, *values: str
     ) -> NDArray[np.bool_]:
         """Return for each row of the matrix whether a value of the field fits the SQL `comparison` with `values`."""
-        found = connection.execute(
-            f"SELECT document FROM lookups WHERE generation = ? AND field = ? AND value {comparison}",
-            (self._number, field, *values),
-        )
+        if field == LANGUAGE:
+            query = f"SELECT document FROM documents WHERE generation = ? AND NOT deleted AND language {comparison}"
+            found = connection.execute(query, (self._number, *values))
+        else:
+            query = f"SELECT document FROM lookups WHERE generation = ? AND field = ? AND value {comparison}"
+            found = connection.execute(query, (self._number, field, *values))
         return self._matrix.mask(np.array([number for (number,) in found], dtype=np.int64))
 
 

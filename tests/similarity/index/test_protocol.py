@@ -26,7 +26,7 @@ def test_a_filter_asks_for_values_or_a_range_or_both(values: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("field", ["size", "id", "attributes", "attributes.", "attributes.a.b", "attributes.1a", ""])
 def test_an_unknown_field_is_refused_with_those_there_are(field: str) -> None:
-    with pytest.raises(InvalidFilter, match=r"use country, industry, tags, domain or attributes\.<name>"):
+    with pytest.raises(InvalidFilter, match=r"use country, industry, tags, domain, language or attributes\.<name>"):
         FieldFilter(field=field, any_of=("x",))
 
 

@@ -49,7 +49,7 @@ assert all("`region`" in str(each.model_json_schema()) for each in (Filter, Simi
 filters_of(["colour=red"])
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "tags, domain, region or attributes.NAME" in ended.stderr.splitlines()[-1]
+    assert "tags, domain, language, region or attributes.NAME" in ended.stderr.splitlines()[-1]
 
 
 @given(st.from_regex(CONDITION, fullmatch=True))
