@@ -129,8 +129,8 @@ def measure_groups(searcher: Searcher) -> None:
 
 def _is_of(company: Company, rule: Mapping[str, str]) -> bool:
     industries = {each.strip() for each in rule["industries"].split(";")}
-    named = {company.industry, str(company.attributes.get("industry_fine", ""))}
-    return bool(named & industries) or re.search(rule["words"], company.description, re.IGNORECASE) is not None
+    named = str(company.attributes.get("industry_fine") or company.industry)
+    return named in industries or re.search(rule["words"], company.description) is not None
 
 
 def _table(name: str) -> Sequence[Mapping[str, str]]:

@@ -88,7 +88,7 @@ def test_a_file_of_any_release_takes_leases_and_counts_changes_of_its_generation
 def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
     with closing(SqliteIndex(old_file)) as index:
         assert (index.live().name, index.live().state) == ("first", GenerationState.LIVE)
-        assert index.stats("first") == GenerationStats(companies=2, deleted=1, last_version=7)
+        assert index.stats("first") == GenerationStats(companies=2, deleted=1, last_version=7, languages={"en": 2})
         acme = make_embedded(
             "acme",
             name="Acme Größe",
