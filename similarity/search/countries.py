@@ -65,6 +65,15 @@ def country_code(text: str) -> str:
     return _CODES.get(_key(text), "")
 
 
+def spellings(text: str) -> tuple[str, ...]:
+    """Return all spellings of the country that `text` names, its ISO codes included; none if it names no country.
+
+    >>> "United States" in spellings("usa")
+    True
+    """
+    return _SPELLINGS_OF.get(country_code(text), ())
+
+
 def is_same_country(one: str, other: str) -> bool:
     """Return whether two texts name the same country, or are equal but for case and accents; empty ones do not."""
     code, key = country_code(one), _key(one)
@@ -87,12 +96,10 @@ def _key(text: str) -> str:
     return " ".join(re.sub(r"[\W_]+", " ", letters).split()).removeprefix("the ")
 
 
-def _codes() -> dict[str, str]:
-    codes: dict[str, str] = {}
-    for line in _SPELLINGS.split(";"):
-        spellings = [" ".join(each.split()) for each in line.split("|")]
-        codes |= dict.fromkeys(map(_key, spellings), spellings[0])
-    return codes
+def _spellings_of() -> dict[str, tuple[str, ...]]:
+    lines = (tuple(" ".join(each.split()) for each in line.split("|")) for line in _SPELLINGS.split(";"))
+    return {spelt[0]: spelt for spelt in lines}
 
 
-_CODES = _codes()
+_SPELLINGS_OF = _spellings_of()
+_CODES = {_key(each): code for code, spelt in _SPELLINGS_OF.items() for each in spelt}

@@ -20,6 +20,7 @@ from similarity.errors import InvalidInput, UnknownGeneration
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
+from similarity.search.country_filters import with_countries
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
 from similarity.search.explanation import ExplainingPhrase, facts_of, shared_facts
 from similarity.search.level_ranges import with_levels
@@ -235,7 +236,9 @@ class Searcher:
             query_companies=[document.company for document in resolved.documents],
             excluded_companies=[document.company for document in resolved.excluded],
             excluded_ids=resolved.excluded_ids,
-            filters=with_levels(self.index, generation.name, question.filters),
+            filters=with_countries(
+                self.index, generation.name, with_levels(self.index, generation.name, question.filters)
+            ),
             min_probability=question.min_probability,
             schema=self.index.attributes() if question.rank is Rank.COMPARABLE else AttributeSchema(),
             after=after,
