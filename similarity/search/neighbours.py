@@ -158,7 +158,7 @@ def _load(index: CompanyIndex, generation: Generation) -> _Corpus:
                 names.append(document.company.name)
                 keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))
                 vectors.append(document.vector)
-                features.append(company_features(document.company, AttributeSchema()))
+                features.append(company_features(document.company, AttributeSchema(), document.language))
                 readable.append(is_readable(document.company.description, document.language, generation.languages))
     stacked = np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
     return _Corpus(ids, names, keys, stacked, features, readable)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from similarity.company import Company, name_key
 from similarity.index.attributes import AttributeSchema
 from similarity.index.cjk import with_bigrams
+from similarity.preparation.language import UNDECIDED
 
 Floats: TypeAlias = NDArray[np.float64]
 Described: TypeAlias = Company | str
@@ -33,6 +34,8 @@ LARGER = 0.5
 DENSE = 0.85
 """Mean cosine of the ranks SPARSITY_RANKS above which a neighbourhood counts as dense."""
 SPARSITY_RANKS = slice(100, 200)
+OTHER_LANGUAGE_WORDS = 0.1
+"""The value of `shared_words` of two texts in different languages, whose words tell nothing."""
 _BUCKETS = 1 << 16
 _CACHED_TEXTS = 20_000
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -45,7 +48,7 @@ class CompanyFeatures:
 
     `words`: buckets of the distinct words, int64 `[words]`, without those of its own names. `fine_industry`,
     `industry`, `country`: in the form in which names are compared; "" if unknown. `size`: in steps
-    (`AttributeSchema.size_of`).
+    (`AttributeSchema.size_of`). `language`: of the text, `und` if it is not known.
     """
 
     words: NDArray[np.int64]
@@ -53,6 +56,7 @@ class CompanyFeatures:
     industry: str = ""
     country: str = ""
     size: float | None = None
+    language: str = UNDECIDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,8 @@ class PairFeatures:
     """Features of one anchor and each candidate, all float64 `[candidates]`.
 
     `cosine`. `shared_words`: mean of the shares of the anchor's and of the candidate's words that both have, where a
-    word counts more the fewer candidates have it; words of a company's own names do not count. `same_industry`: 1 if
+    word counts more the fewer candidates have it; words of a company's own names do not count, and between languages it
+    is OTHER_LANGUAGE_WORDS. `same_industry`: 1 if
     the finest industry that both have is equal, else 0. `sparsity`: how far the anchor's neighbourhood is below DENSE
     (the same for all candidates). `size_gap`: steps of size between the two; a larger candidate counts LARGER.
     `size_unknown`, `same_country`: 1 or 0.
@@ -75,10 +80,10 @@ class PairFeatures:
     same_country: Floats
 
 
-def company_features(described: Described, schema: AttributeSchema) -> CompanyFeatures:
-    """Return the features of a company, or of a free text, which has only words."""
+def company_features(described: Described, schema: AttributeSchema, language: str = UNDECIDED) -> CompanyFeatures:
+    """Return the features of a company, or of a free text, which has only words; `language`: of its text."""
     if isinstance(described, str):
-        return CompanyFeatures(words=_words(described, ""))
+        return CompanyFeatures(words=_words(described, ""), language=language)
     fine, industry = industries(described)
     return CompanyFeatures(
         words=_words(described.description, " ".join((described.name, *described.aliases))),
@@ -86,6 +91,7 @@ def company_features(described: Described, schema: AttributeSchema) -> CompanyFe
         industry=industry,
         country=_key(described.country),
         size=schema.size_of(described),
+        language=language,
     )
 
 
@@ -101,9 +107,11 @@ def pair_features(
     `neighbour_cosines`: cosines of the anchor's neighbours, highest first; they tell how dense its neighbourhood is.
     """
     gap, unknown = _size_features(anchor.size, [each.size for each in candidates])
+    words = shared_words(anchor.words, [each.words for each in candidates])
+    words[[_languages_differ(anchor, each) for each in candidates]] = OTHER_LANGUAGE_WORDS
     return PairFeatures(
         cosine=cosines,
-        shared_words=shared_words(anchor.words, [each.words for each in candidates]),
+        shared_words=words,
         same_industry=np.array([_same_industry(anchor, each) for each in candidates]),
         sparsity=np.full(len(candidates), sparsity(neighbour_cosines)),
         size_gap=gap,
@@ -149,6 +157,10 @@ def shared_words(own: NDArray[np.int64], others: Sequence[NDArray[np.int64]]) ->
 def industries(company: Company) -> tuple[str, str]:
     """Return the company's industry at each of INDUSTRY_FIELDS, as names are compared; "" where it has none."""
     return _key(str(company.attributes.get(FINE_INDUSTRY, ""))), _key(company.industry)
+
+
+def _languages_differ(one: CompanyFeatures, other: CompanyFeatures) -> bool:
+    return one.language != other.language and UNDECIDED not in {one.language, other.language}
 
 
 def _same_industry(anchor: CompanyFeatures, other: CompanyFeatures) -> float:

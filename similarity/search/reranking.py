@@ -7,6 +7,7 @@ import numpy as np
 
 from similarity.company import Vector
 from similarity.model.ranker import ComparableWeights, Ranker
+from similarity.preparation.language import UNDECIDED
 from similarity.search.pair_features import Described, Floats, PairFeatures
 from similarity.search.rank import Rank
 
@@ -16,11 +17,12 @@ FACTS_FADE = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedAnchor:
-    """An anchor or a negative of a query. `weight`: relative to the other anchors."""
+    """An anchor or a negative of a query. `weight`: relative to the other anchors. `language`: of its text."""
 
     described: Described
     vector: Vector
     weight: float = 1.0
+    language: str = UNDECIDED
 
 
 def business_logits(ranker: Ranker, features: PairFeatures) -> Floats:

@@ -302,7 +302,9 @@ def _position(last: RankedHit, question: Question, generation: Generation) -> Po
 
 
 def _ranked_anchor(anchor: ResolvedAnchor) -> RankedAnchor:
-    return RankedAnchor(described=_company_or_text(anchor), vector=anchor.vector, weight=anchor.weight)
+    return RankedAnchor(
+        described=_company_or_text(anchor), vector=anchor.vector, weight=anchor.weight, language=anchor.language
+    )
 
 
 def _company_or_text(anchor: ResolvedAnchor) -> Company | str:

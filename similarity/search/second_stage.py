@@ -151,10 +151,10 @@ class SecondStage:
         request, ranker = self.request, self.ranker
         assert ranker is not None  # noqa: S101  # the callers checked it
         both = (*request.anchors, *request.negatives)
-        companies = [company_features(each.company, request.schema) for each in hits]
+        companies = [company_features(each.company, request.schema, each.language) for each in hits]
         features = [
             pair_features(
-                company_features(each.described, request.schema),
+                company_features(each.described, request.schema, each.language),
                 companies,
                 cosines,
                 neighbour_cosines=self._neighbour_cosines(cosines) if ranker.sparsity or ranker.comparable else (),

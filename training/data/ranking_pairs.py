@@ -65,7 +65,7 @@ def read_fact_corpus(index: CompanyIndex, *, encoder_id: str) -> FactCorpus:
     return FactCorpus(
         companies=[each.company for each in documents],
         vectors=np.stack([each.vector for each in documents]),
-        features=[company_features(each.company, schema) for each in documents],
+        features=[company_features(each.company, schema, each.language) for each in documents],
         row_of={each.id: row for row, each in enumerate(documents)},
     )
 

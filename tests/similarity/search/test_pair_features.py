@@ -9,6 +9,7 @@ from similarity.company import Company
 from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.search.pair_features import (
     LARGER,
+    OTHER_LANGUAGE_WORDS,
     UNKNOWN,
     Floats,
     PairFeatures,
@@ -54,6 +55,16 @@ def test_chinese_texts_share_words_too() -> None:
     near, far = described("半導体製造装置の販売"), described("靴の小売")
     found = overlap("半導体製造装置を開発", [near, far])
     assert found[0] > found[1]
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "foreign"), [("de", "en", True), ("en", "en", False), ("und", "en", False), ("de", "und", False)]
+)
+def test_the_words_of_another_language_tell_nothing(own: str, others: str, foreign: bool) -> None:
+    anchor = company_features("Bier und Wein", SIZES, own)
+    hits = [company_features(described(text), SIZES, others) for text in ("Bier", "anvils")]
+    found = pair_features(anchor, hits, np.ones(2), neighbour_cosines=[0.5]).shared_words
+    assert (found.tolist() == [OTHER_LANGUAGE_WORDS] * 2) is foreign
 
 
 @given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40))
