@@ -86,7 +86,7 @@ def list_(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) ->
 @generations.command()
 def reembed(
     *,
-    bundle: Annotated[Path, typer.Option("--bundle", help="Folder of the new model bundle")],
+    bundle: Annotated[Path, typer.Option("--bundle", help="Folder of the new model bundle, or multilingual")],
     judged: JudgedOption = None,
     trained_on: TrainedOnOption = None,
     without_gate: WithoutGateOption = False,
