@@ -24,7 +24,7 @@ demo: $(VENV)/search  ## Index the sample companies, print one company's competi
 	$(BIN)/similarity ingest data/sample/companies.jsonl --index $(DEMO) --attribute sector \
 	  --attribute size:ordinal=nano,micro,small,mid,large,mega --size size
 	@echo
-	$(BIN)/similarity similar Heineken -k 5 --index $(DEMO)
+	$(BIN)/similarity similar IKEA -k 3 --reasons 2 --index $(DEMO)
 ifndef ONCE
 	@echo
 	@echo "Open http://127.0.0.1:$(PORT) and ask about another company. Stop with Ctrl-C."
