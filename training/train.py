@@ -35,7 +35,6 @@ from training.config import TrainSettings, settings_values
 from training.console import Log, quiet, refusing, say
 from training.data.labels import COMPETITOR_CLASSES
 from training.data.pairs import read_pairs
-from training.data.retold_anchors import read_retellings
 from training.data.selection import prepare
 from training.data.splits import SELECTION_ANCHORS
 from training.data.texts import micro_batches_of
@@ -281,8 +280,7 @@ def read_task(options: argparse.Namespace, settings: TrainSettings) -> PairTask:
             f"the positive class among {', '.join(pairs.classes)} is unknown: pass all classes as --classes, the class "
             "with the most similar texts first; checkpoint selection expects the highest cosines for this class"
         )
-    retellings = read_retellings(options.retellings, options.companies) if options.retellings else {}
-    return PairTask(settings, prepare(pairs, settings, selection=options.selection, retellings=retellings))
+    return PairTask(settings, prepare(pairs, settings, selection=options.selection))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -301,12 +299,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--grade-one", choices=["negative", "unlabelled"], default="negative", help=grades)
     add("--classes", nargs="+", help="the classes of the labels, the positive class (the most similar texts) first")
     add_settings(parser)
-    retold = "files of id, lang and description: anchors in other languages, trained on with the same candidates"
-    add("--retellings", type=Path, nargs="+", default=[], help=retold)
     options = parser.parse_args(arguments)
     with refusing():
-        if options.retellings and not options.companies:
-            raise InvalidInput("--retellings needs --companies, the file of the companies that were retold")
         settings = settings_of(options, TrainSettings)
         run(settings, lambda _processes: read_task(options, settings), output=options.output)
 

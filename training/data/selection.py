@@ -1,6 +1,6 @@
 """Training data of pairs, and checkpoint selection by held-out anchors."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,6 @@ from similarity.errors import InvalidInput
 from similarity.generations.relevance_labels import ndcg_of_gains
 from training.config import TrainSettings
 from training.data.pairs import Pairs
-from training.data.retold_anchors import with_retold_anchors
 from training.data.splits import hide_labels, split_by_anchor
 from training.data.texts import Texts
 from training.evaluate.encoding import Encode
@@ -37,21 +36,16 @@ class TrainingData:
     selection_anchors: int = 0
 
 
-def prepare(
-    pairs: Pairs, settings: TrainSettings, *, selection: int, retellings: Mapping[str, Sequence[str]] | None = None
-) -> TrainingData:
+def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> TrainingData:
     """Hold out `selection` anchors of `pairs` for checkpoint selection, and hide labels of the others.
-
-    `retellings`: texts in other languages, by anchor; the anchor's pairs are trained on with each of them as well.
 
     Raises:
         InvalidInput: there are not enough anchors, or nothing to train on is left.
     """
     train, kept = split_by_anchor(pairs, selection=selection, seed=settings.seed)
-    train = with_retold_anchors(hide_labels(train, share=settings.label_share, seed=settings.seed), retellings or {})
     return TrainingData(
-        pairs=train,
-        texts=Texts(train.texts, settings.source, max_tokens=settings.max_tokens),
+        pairs=hide_labels(train, share=settings.label_share, seed=settings.seed),
+        texts=Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens),
         select=Selection(kept),
         selection_anchors=selection,
     )
