@@ -115,8 +115,10 @@ release-check: $(VENV)/dev  ## Build sdist and wheel, install the wheel with all
 	$(RELEASE)/venv/bin/pip install --quiet "$$(echo $(RELEASE)/*.whl)[search,client,openvino,elasticsearch,kafka]"
 	$(RELEASE)/venv/bin/pip check
 	RELEASE=$(RELEASE) $(BIN)/pytest tests/deploy/test_wheel.py
+	@# direct_url.json names a folder of this machine.
 	@command -v syft > /dev/null || { echo "No SBOM: syft is not installed (docs/releasing.md)."; exit 0; }; \
-	  syft scan dir:$(RELEASE)/venv --quiet --output cyclonedx-json=$(RELEASE)/sbom.cdx.json
+	  syft scan dir:$(RELEASE)/venv --quiet --source-name company-similarity --exclude '**/direct_url.json' \
+	    --output cyclonedx-json=$(RELEASE)/sbom.cdx.json
 
 clean:  ## Remove what the other targets made (not your data)
 	rm -rf $(VENV) var .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,7 @@
 """The wheel holds the service under a name of its own, and offers extras only for what it holds."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -97,4 +98,6 @@ def test_the_wheel_offers_no_extra_that_it_cannot_serve(wheel: Path) -> None:
         extras = message_from_bytes(archive.read(metadata)).get_all("Provides-Extra")
         tops = {name.split("/")[0] for name in archive.namelist()}
     assert set(extras or []) == {"search", "client", "openvino", "elasticsearch", "kafka"}
+    [checked] = re.findall(r"\.whl\)\[(\S+)\]", (ROOT / "Makefile").read_text(encoding="utf-8"))  # make release-check
+    assert set(checked.split(",")) == set(extras or [])
     assert tops == {"similarity", metadata.split("/")[0]}
