@@ -51,8 +51,8 @@ def targets() -> dict[str, tuple[set[str], bool]]:
 
 
 def made(text: str, start: str) -> set[str]:
-    """The targets that the commands in a text make: words without options, variables, files and what follows a `#`."""
-    commands = re.findall(start + r"make ([^`#\n]*)", text, re.MULTILINE)
+    """The targets of the `make` commands in a text: words up to `#` or `&`, without options, variables and files."""
+    commands = re.findall(start + r"make ([^`#&\n]*)", text, re.MULTILINE)
     return {word for command in commands for word in command.split() if re.fullmatch(r"[a-z][a-z-]*", word)}
 
 
