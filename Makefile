@@ -10,9 +10,10 @@ BIN    := $(VENV)/bin
 LOCKS  := deploy/locks
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
+RELEASE := var/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-harness servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
+.PHONY: help demo test lint test-unit test-harness servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi release-check clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -31,11 +32,15 @@ ifndef ONCE
 	$(BIN)/similarity serve --index $(DEMO) --port $(PORT)
 endif
 
-test: $(VENV)/dev  ## Check style and types, run the unit, contract and service tests (no Java, torch or Beam)
+test: lint test-unit  ## Check style and types, run the unit, contract and service tests (no Java, torch or Beam)
+
+lint: $(VENV)/dev  ## Check formatting, style and types (make check also mends)
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/pytest --ignore=tests/harness -m "not integration and not pipelines and not faults and not training and not docker"
+
+test-unit: $(VENV)/dev  ## Run the tests of make test alone (TESTS=tests/similarity: some of them)
+	$(BIN)/pytest --ignore=tests/harness -m "not integration and not pipelines and not faults and not training and not docker" $(TESTS)
 
 test-harness: $(VENV)/dev  ## Test the tests' own tools: installations of servers, the fault proxy, what judges the fault campaigns
 	$(BIN)/pytest -m "not integration" tests/harness
@@ -101,6 +106,19 @@ openapi: $(VENV)/dev  ## Write the API's OpenAPI document after a change of rout
 
 lock: $(VENV)/lock  ## Pin all dependencies again (needs the network)
 	$(BIN)/python -m deploy.lock
+
+release-check: $(VENV)/dev  ## Build sdist and wheel, install the wheel with all its extras in a new environment, test it there
+	rm -rf $(RELEASE)
+	$(BIN)/hatchling build --target sdist --directory $(RELEASE)
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(RELEASE) $(RELEASE)/*.tar.gz
+	$(BIN)/python -m venv $(RELEASE)/venv
+	$(RELEASE)/venv/bin/pip install --quiet "$$(echo $(RELEASE)/*.whl)[search,client,openvino,elasticsearch,kafka]"
+	$(RELEASE)/venv/bin/pip check
+	RELEASE=$(RELEASE) $(BIN)/pytest tests/deploy/test_wheel.py
+	@# direct_url.json names a folder of this machine.
+	@command -v syft > /dev/null || { echo "No SBOM: syft is not installed (docs/releasing.md)."; exit 0; }; \
+	  syft scan dir:$(RELEASE)/venv --quiet --source-name company-similarity --exclude '**/direct_url.json' \
+	    --output cyclonedx-json=$(RELEASE)/sbom.cdx.json
 
 clean:  ## Remove what the other targets made (not your data)
 	rm -rf $(VENV) var .pytest_cache .mypy_cache .ruff_cache .hypothesis

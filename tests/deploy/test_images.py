@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def test_labels_say_what_it_is_and_which_commit_it_was_built_from(image: str) ->
     labels = json.loads(inspect(image, "{{json .Config.Labels}}"))
     prefix = "org.opencontainers.image"
     assert f"{labels[f'{prefix}.title']}:{TAG}" == image
-    assert labels[f"{prefix}.version"] == "0.1.0"
+    assert labels[f"{prefix}.version"] == version("company-similarity")
     assert len(labels[f"{prefix}.revision"]) == 40
     assert {f"{prefix}.{name}" for name in ("source", "licenses", "description")} <= set(labels)
 

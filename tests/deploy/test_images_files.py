@@ -94,9 +94,18 @@ def test_prism_is_of_the_version_of_beam() -> None:
     assert arguments("pipelines")["BEAM_VERSION"] == beam == prism.VERSION
 
 
-def test_an_image_has_the_version_of_the_software(name: str) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert arguments(name)["VERSION"] == project["version"]
+def test_images_have_the_version_of_the_software_as_their_default_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    repeated = re.compile(r"(?:newTag: |\bVERSION(?:=|:-)|company-similarity/[a-z$]+:)(\d[\w.]*)")
+    texts = {"docker-compose.yml", ".env.example", "docs/images.md"}
+    folders = (ROOT / "deploy" / "images", ROOT / "deploy" / "kubernetes")
+    files = [
+        *(ROOT / text for text in texts),
+        *(file for folder in folders for file in folder.rglob("*") if file.is_file()),
+    ]
+    found = {str(file.relative_to(ROOT)): set(repeated.findall(file.read_text(encoding="utf-8"))) for file in files}
+    assert texts | {str(file.relative_to(ROOT)) for file in FILES.values()} <= {name for name in found if found[name]}
+    assert {name: versions for name, versions in found.items() if versions - {version}} == {}
 
 
 def test_what_is_copied_is_let_through_to_the_builder(name: str) -> None:

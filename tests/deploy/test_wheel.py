@@ -1,6 +1,7 @@
 """The wheel holds the service under a name of its own, and offers extras only for what it holds."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,27 +15,39 @@ import pytest
 from tests.servers.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
+RELEASE = os.environ.get("RELEASE")  # where `make release-check` has built the wheel, and has installed it in venv/
+PYTHON = str(ROOT / RELEASE / "venv/bin/python") if RELEASE else sys.executable
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The content of the wheel, as it would be installed."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
-    subprocess.run([*build, "--wheel-dir", folder, ROOT], check=True, timeout=300)
-    [wheel] = folder.glob("company_similarity-*.whl")
-    zipfile.ZipFile(wheel).extractall(folder / "site")
-    return folder / "site"
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the release, else one that is built now."""
+    folder = ROOT / RELEASE if RELEASE else tmp_path_factory.mktemp("wheel")
+    if not RELEASE:
+        build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
+        subprocess.run([*build, "--wheel-dir", folder, ROOT], check=True, timeout=300)
+    [built] = folder.glob("company_similarity-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path) -> Path:
+    """The folder that the wheel is installed in."""
+    if RELEASE:
+        [packages] = wheel.parent.glob("venv/lib/python*/site-packages")
+        return packages
+    zipfile.ZipFile(wheel).extractall(wheel.parent / "site")
+    return wheel.parent / "site"
 
 
 def environment(site: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(site)}
 
 
-def run(site: Path, *arguments: str) -> str:
+def run(site: Path, folder: Path, *arguments: str) -> str:
     finished = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=site.parent,
+        [PYTHON, *arguments],
+        cwd=folder,
         env=environment(site),
         capture_output=True,
         text=True,
@@ -57,30 +70,34 @@ def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
     pytest.fail(f"{url} does not answer")
 
 
-def test_what_is_in_the_wheel_answers_and_serves(site: Path) -> None:
-    index = str(site.parent / "index.db")
-    ingested = run(
-        site, "-m", "similarity", "ingest", str(site / "similarity/sample/companies.jsonl"), "--index", index
-    )
+def test_what_is_in_the_wheel_answers_and_serves(site: Path, tmp_path: Path) -> None:
+    sample = str(site / "similarity/sample/companies.jsonl")
+    ingested = run(site, tmp_path, "-m", "similarity", "ingest", sample, "--index", "index.db")
     assert "companies in the index" in ingested
-    assert "Airbus" in run(site, "-m", "similarity", "similar", "boeing", "--index", index)
+    assert "Airbus" in run(site, tmp_path, "-m", "similarity", "similar", "boeing", "--index", "index.db")
     [port] = free_ports(1)
-    command = [sys.executable, "-m", "similarity", "serve", "--index", index, "--port", str(port)]
-    service = subprocess.Popen(command, cwd=site.parent, env=environment(site), stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    command = [PYTHON, "-m", "similarity", "serve", "--index", "index.db", "--port", str(port)]
+    service = subprocess.Popen(command, cwd=tmp_path, env=environment(site), stderr=subprocess.DEVNULL)
     try:
-        wait_for(f"http://127.0.0.1:{port}/readyz", service)
-        with urlopen(f"http://127.0.0.1:{port}/docs") as answer:
+        wait_for(f"{url}/readyz", service)
+        with urlopen(f"{url}/docs") as answer:
             manual = answer.read().decode()
+        assert "Airbus" in run(site, tmp_path, "-m", "similarity", "similar", "boeing", "--url", url)
     finally:
         service.terminate()
         service.wait(timeout=60)
     # Not from the checkout, which the environment of the tests holds too.
     assert "python -m similarity.service.keys add" in manual
-    assert "usage: python -m similarity.service.keys" in run(site, "-m", "similarity.service.keys", "--help")
+    assert "usage: python -m similarity.service.keys" in run(site, tmp_path, "-m", "similarity.service.keys", "--help")
 
 
-def test_the_wheel_offers_no_extra_that_it_cannot_serve(site: Path) -> None:
-    [metadata] = site.glob("*.dist-info/METADATA")
-    extras = message_from_bytes(metadata.read_bytes()).get_all("Provides-Extra")
+def test_the_wheel_offers_no_extra_that_it_cannot_serve(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        [metadata] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        extras = message_from_bytes(archive.read(metadata)).get_all("Provides-Extra")
+        tops = {name.split("/")[0] for name in archive.namelist()}
     assert set(extras or []) == {"search", "client", "openvino", "elasticsearch", "kafka"}
-    assert {path.name for path in site.iterdir() if path.suffix != ".dist-info"} == {"similarity"}
+    [checked] = re.findall(r"\.whl\)\[(\S+)\]", (ROOT / "Makefile").read_text(encoding="utf-8"))  # make release-check
+    assert set(checked.split(",")) == set(extras or [])
+    assert tops == {"similarity", metadata.split("/")[0]}

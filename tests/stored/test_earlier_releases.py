@@ -28,7 +28,8 @@ ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.gz"))
 @pytest.fixture(params=ARCHIVES, ids=lambda archive: archive.name.removesuffix(".tar.gz"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     with tarfile.open(request.param) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2, of Debian 12, has none
+        archive.extractall(tmp_path)
     return tmp_path
 
 
