@@ -1,13 +1,13 @@
 """Does an encoder find competitors across languages?
 
-    python -m benchmarks.languages --bundle models/multilingual/<id> --judged dev.tsv --companies companies.jsonl \
-        --retold languages_dev.jsonl --index companies.db
+    python -m benchmarks.languages --bundle multilingual --retold languages_dev.jsonl --judged dev.tsv \
+        --companies companies.jsonl --index companies.db
 
 Two tables:
 
-- *retold*: judged anchors told in other languages, against their English candidates: nDCG@10 and AUC of the cosine, and
-  own@1, how often the nearest of all English texts is the anchor's own. The same anchors in English for comparison, and
-  all judged anchors in English. Intervals are of the mean over anchors.
+- *retold* (with `--retold`, `--judged` and `--companies`): judged anchors told in other languages, against their English
+  candidates: nDCG@10 and AUC of the cosine, and own@1, how often the nearest of all English texts is the anchor's own.
+  The same anchors in English for comparison, and all judged anchors in English. Intervals are of the mean over anchors.
 - *groups* (with `--index`, which holds vectors of this bundle): 60 invented companies in ten languages, six groups
   (`language_companies.tsv`), as free texts: how many of their ten nearest, by `business`, are of the right group. A
   company is of a group by its industry or by the words of its description (`language_groups.tsv`). Texts and rules were
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.bundle import ModelBundle
+from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company
 from similarity.encoder import TextEncoder
 from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, ndcg, read_relevance_labels
@@ -44,15 +44,16 @@ Vectors = NDArray[np.float32]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bundle", required=True, help="folder of the bundle")
-    parser.add_argument("--judged", type=Path, required=True, help="judged pairs: anchor, candidate, grade")
-    parser.add_argument("--companies", type=Path, required=True, help="JSONL of the companies")
-    parser.add_argument("--retold", type=Path, required=True, help="anchors in other languages: id, lang, description")
+    parser.add_argument("--bundle", default=seed_folder(), help="folder of the bundle (default: the English one)")
+    parser.add_argument("--retold", type=Path, help="judged anchors in other languages: id, lang, description")
+    parser.add_argument("--judged", type=Path, help="judged pairs: anchor, candidate, grade")
+    parser.add_argument("--companies", type=Path, help="JSONL of the companies")
     parser.add_argument("--index", help="index of the companies with this bundle's vectors")
     options = parser.parse_args()
     bundle = ModelBundle.load(options.bundle)
     encoder = TextEncoder(bundle)
-    measure_retold(encoder, bundle.manifest.text_settings, options)
+    if options.retold:
+        measure_retold(encoder, bundle.manifest.text_settings, options)
     if options.index:
         with closing(open_index(options.index)) as index:
             measure_groups(Searcher(index, {encoder.encoder_id: encoder}))

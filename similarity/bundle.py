@@ -138,7 +138,7 @@ def is_bundle(source: Path | str) -> bool:
 
 
 def seed_folder(name: str = "") -> Path:
-    """Return the folder of the shipped bundle, in a checkout or in an installed wheel; `name`: MULTILINGUAL, or English.
+    """Return the folder of a shipped bundle, in a checkout or an installed wheel: MULTILINGUAL, or by default English.
 
     Raises:
         InvalidBundle: there is none, or more than one.

@@ -30,7 +30,7 @@ IndexOption = Annotated[
 ]
 BundleOption = Annotated[
     Path | None,
-    typer.Option("--bundle", help="Model bundle folder, or multilingual [default: the index's own; English for a new one]"),
+    typer.Option("--bundle", help="Bundle folder, or multilingual [default: the index's own, else English]"),
 ]
 ColumnOption = Annotated[
     list[str] | None, typer.Option("--column", "-c", metavar="FIELD=COLUMN", help="Which column holds a field")

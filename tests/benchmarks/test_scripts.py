@@ -23,6 +23,7 @@ LOCAL = {
     "service": "--rounds 1 --requests 3 --seconds 0.2",
 }
 PROCESSES = {
+    "languages": f"--index {INDEX}",
     "ranking": f"--index {INDEX} --judged data/sample/judged.tsv --anchors 2",
     "reasons": f"--index {INDEX} --companies 2",
     "service_overload": f"--index {INDEX} --rounds 1 --seconds 0.5",
