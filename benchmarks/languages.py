@@ -7,7 +7,8 @@ Two tables:
 
 - *retold* (with `--retold`, `--judged` and `--companies`): judged anchors told in other languages, against their
   English candidates: nDCG@10 and AUC of the cosine, and own@1, how often the nearest of all English texts is the
-  anchor's own. The same anchors in English for comparison, and all judged anchors in English. Intervals are of the mean over anchors.
+  anchor's own. The same anchors in English for comparison, and all judged anchors in English. Intervals are of the
+  mean over anchors.
 - *groups* (with `--index`, which holds vectors of this bundle): 60 invented companies in ten languages, six groups
   (`language_companies.tsv`), as free texts: how many of their ten nearest, by `business`, are of the right group. A
   company is of a group by its industry or by the words of its description (`language_groups.tsv`). Texts and rules were
