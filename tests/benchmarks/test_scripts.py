@@ -17,6 +17,7 @@ LOCAL = {
     "capacity": "--companies 1000",
     "encoder": "--texts 8 --rounds 1 --peers none",
     "index": "--sizes 200 --queries 5",
+    "judges": "",
     "matching": f"--companies {SAMPLE} --rows 10",
     "reason_phrases": "--part dev",
     "resolving": f"--companies {SAMPLE}",
