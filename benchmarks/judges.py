@@ -42,7 +42,7 @@ def main() -> None:
     for scored, by in permutations(judges, 2):
         scores, grades = _both(judges[scored], judges[by])
         order = mean_ndcg(judges[scored], judges[by])
-        print(f"{scored + ' by grades of ' + by:22}   {order:.3f}  {auc(scores, grades == COMPETITOR):.3f}")
+        print(f"{scored + ' by grades of ' + by:22}   {order:.3f}  {auc(scores.astype(float), grades == COMPETITOR):.3f}")
 
 
 def read_judges() -> dict[str, dict[Pair, int]]:
