@@ -13,9 +13,10 @@ from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
 
 if TYPE_CHECKING:
-    from similarity.model.manifest import Manifest
+    from similarity.model.ranker import Ranker
 
 info_backup_erase_commands = typer.Typer()
+RANKER_FIGURE = "ranker_"
 
 
 @info_backup_erase_commands.command()
@@ -26,8 +27,9 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
         base_model, folder = printable(loaded.manifest.base_model), printable(str(loaded.folder))
         typer.echo(f"bundle      {base_model}, {loaded.manifest.dimension} dimensions, {folder}")
         typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
-        for line in ranker_lines(loaded.manifest):
-            typer.echo(line)
+        figures = ((name, value) for name, value in loaded.manifest.metrics.items() if name.startswith(RANKER_FIGURE))
+        if shown := ", ".join(f"{name.removeprefix(RANKER_FIGURE)} {value:.4g}" for name, value in figures):
+            typer.echo(f"            figures of its ranker: {shown}")
         typer.echo(f"index       {printable(work.settings.index)}")
         schema = work.index.attributes()
         for name, declared in schema.types.items():
@@ -40,6 +42,8 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
             )
             languages = ", ".join(f"{language} {count:,}" for language, count in stats.languages.items())
             typer.echo(f"            reads {', '.join(generation.languages)}; languages: {languages or 'none yet'}")
+            for line in ranker_lines(generation.ranker):
+                typer.echo(f"            {line}")
 
 
 @info_backup_erase_commands.command()
@@ -130,20 +134,13 @@ def not_stored(work: Opened, company_id: str) -> str:
     return printable(f"No company with the id {company_id!r} is stored (ids are case-sensitive){meant}")
 
 
-def ranker_lines(manifest: "Manifest") -> list[str]:
-    """Return the weights of the bundle's ranker and its figures, as lines; without a ranker, that there is none."""
-    ranker = manifest.ranker
+def ranker_lines(ranker: "Ranker | None") -> list[str]:
+    """Return the weights of a ranker as lines; without one, that there is none."""
     if ranker is None:
-        return ["ranker      none: hits are in the order of the cosine (python -m training.rank fits one)"]
+        return ["ranker: none, hits are in the order of the cosine (python -m training.rank fits one)"]
     weights = {name: value for name, value in asdict(ranker).items() if isinstance(value, float)}
-    lines = [f"reads       {', '.join(ranker.languages)}"]
-    lines += ["ranker      business: " + ", ".join(f"{name} {value:+.2f}" for name, value in weights.items())]
+    lines = ["business: " + ", ".join(f"{name} {value:+.2f}" for name, value in weights.items())]
     if ranker.comparable:
         facts = ", ".join(f"{name} {value:+.2f}" for name, value in asdict(ranker.comparable).items())
-        lines.append(f"            comparable: {facts}")
-    figures = {name: value for name, value in manifest.metrics.items() if name.startswith("ranker_")}
-    if figures:
-        lines.append(
-            "            " + ", ".join(f"{name.removeprefix('ranker_')} {value:.4g}" for name, value in figures.items())
-        )
+        lines.append(f"comparable: {facts}")
     return lines
