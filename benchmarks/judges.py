@@ -41,8 +41,8 @@ def main() -> None:
     print(f"\n{'ceiling':22} nDCG@10    AUC")
     for scored, by in permutations(judges, 2):
         scores, grades = _both(judges[scored], judges[by])
-        order = mean_ndcg(judges[scored], judges[by])
-        print(f"{scored + ' by grades of ' + by:22}   {order:.3f}  {auc(scores.astype(float), grades == COMPETITOR):.3f}")
+        order, area = mean_ndcg(judges[scored], judges[by]), auc(scores.astype(float), grades == COMPETITOR)
+        print(f"{scored + ' by grades of ' + by:22}   {order:.3f}  {area:.3f}")
 
 
 def read_judges() -> dict[str, dict[Pair, int]]:
