@@ -19,7 +19,7 @@ export function rowNode(row, on) {
         companyLink(company, "name", el("span", { id: nameId }, company.name)),
         siteLink(company.domain, "site"),
         newTag(),
-        warning ? el("span", { class: "tag", title: warning }, `cannot be read: ${language}`)
+        warning ? el("span", { class: "tag", title: warning }, `not read: ${language}`)
           : !["en", "und"].includes(language) && el("span", { class: "tag", title: "language of the description" }, language),
         duplicates.length > 0 && el("span", { class: "site", title: duplicates.join(", ") }, `also stored as ${duplicates.join(", ")}`)),
       el("p", { class: "because" }, ...(because(hit) ?? [])),
