@@ -33,11 +33,13 @@ def main() -> None:
         labels = read_relevance_labels(judged)
         first = {pair: labels.get(pair[0], {}).get(pair[1]) for pair in judges["one"]}
         judges["first"] = {pair: grade for pair, grade in first.items() if grade is not None}
-    print(f"{'judges':14} {'pairs':>5} {'equal':>6} {'kappa':>6} {'competitor':>10}")
+    print(f"{'judges':14} {'pairs':>5} {'equal':>6} {'kappa':>6} {'competitor':>10} {'2 and 0':>8}")
     for one, other in combinations(judges, 2):
         a, b = _both(judges[one], judges[other])
         competitor = kappa(a == COMPETITOR, b == COMPETITOR)
-        print(f"{one + ', ' + other:14} {len(a):5} {np.mean(a == b):6.3f} {kappa(a, b):6.3f} {competitor:10.3f}")
+        opposite = int((abs(a - b) == COMPETITOR).sum())
+        equal = np.mean(a == b)
+        print(f"{one + ', ' + other:14} {len(a):5} {equal:6.3f} {kappa(a, b):6.3f} {competitor:10.3f} {opposite:8}")
     print(f"\n{'ceiling':22} nDCG@10    AUC")
     for scored, by in permutations(judges, 2):
         scores, grades = _both(judges[scored], judges[by])

@@ -12,13 +12,9 @@ def language_warning(what: str, text: str, language: str, languages: Collection[
     """
     if is_readable(text, language, languages):
         return None
+    named = "" if language in {"en", UNDECIDED} else f" ({language!r})"
     if set(languages) == {"en"}:
-        named = "" if language in {"en", UNDECIDED} else f" ({language!r})"
-        return (
-            f"The {what} is not in English{named}, the only language that the encoder reads: its cosines mean little. "
-            "No probability is given for it."
-        )
-    return (
-        f"The {what} is in a language ({language!r}) that the encoder does not read: its cosines mean little. No "
-        f"probability is given for it. It reads {', '.join(languages)}."
-    )
+        found = f"is not in English{named}, the only language that the encoder reads"
+    else:
+        found = f"is in a language{named} that the encoder does not read; it reads {', '.join(languages)}"
+    return f"The {what} {found}: its cosines mean little. No probability is given for it."
