@@ -81,6 +81,20 @@ def test_what_was_saved_before_a_failure_stays_and_can_be_undone(own: Any) -> No
     assert accepted(own) == []
 
 
+def test_verdicts_that_are_read_slowly_do_not_undo_a_newer_one(own: Any) -> None:
+    held: list[Any] = []
+    own.route("**/feedback?*", held.append)
+    shown = ranking(own, "/?company=heineken&k=10")
+    own.get_by_role("button", name=f"Accept {shown[0]}").click()
+    toast(own, "accepted")
+    own.unroute("**/feedback?*")
+    before_the_verdict = {"anchor": "heineken", "verdicts": []}
+    for route in held:
+        route.fulfill(json=before_the_verdict)
+    own.wait_for_load_state("networkidle")
+    assert accepted(own) == [shown[0]]
+
+
 def test_a_note_is_kept_with_its_verdict_and_shown_again(own: Any) -> None:
     shown = ranking(own, "/?company=heineken&k=10")
     assert row(own, shown[0]).locator(".note-button").is_hidden()

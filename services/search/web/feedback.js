@@ -12,6 +12,7 @@ export const WITHDRAWN = "withdrawn"; // events are only ever added; this one sa
 let verdicts = new Map(); // {verdict, note} by hit id, for the anchor
 let about = null; // {anchor: company or null, generation, bundle}
 const steps = []; // {of, changes}: what can be undone, the last one last; `of` is what the page was about
+let changes = 0; // how often this page changed a verdict, so that an older answer does not undo one
 let onVerdict = () => {};
 
 export const rejected = () => [...verdicts].filter(([, { verdict }]) => verdict === NOT_COMPETITOR).map(([id]) => id);
@@ -43,7 +44,12 @@ export const refreshVerdicts = softly(async () => {
 
 async function readVerdicts(anchor, signal) {
   try {
-    const found = await ask("/feedback", { params: { anchor: anchor.id, limit: 1 }, signal });
+    let found, seen;
+    do {
+      seen = changes;
+      found = await ask("/feedback", { params: { anchor: anchor.id, limit: 1 }, signal });
+    } while (seen !== changes);
+    if (judgedFor()?.id !== anchor.id) return; // the page went on to another company
     verdicts = new Map(found.verdicts.map(({ hit, verdict, note }) => [hit, { verdict, note }]));
   } catch (error) {
     document.body.classList.add("no-verdicts");
@@ -134,6 +140,7 @@ async function saveOne(of, hit, after) {
       anchor: of.anchor.id, hit: id, verdict: after?.verdict ?? WITHDRAWN, note: after?.note ?? "", rank: hit.rank, score: hit.score, probability: hit.probability,
       generation: of.generation, bundle_id: of.bundle,
     });
+    changes += 1;
   } catch (error) {
     setVerdict(of, id, before);
     throw error;
@@ -155,6 +162,7 @@ const isShown = (of) => of.anchor.id === about?.anchor?.id;
 
 function setVerdict(of, id, after) {
   if (!isShown(of)) return;
+  changes += 1;
   if (after) verdicts.set(id, after);
   else verdicts.delete(id);
   onVerdict();
