@@ -31,7 +31,7 @@ from similarity.encoder import TextEncoder
 from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, ndcg, read_relevance_labels
 from similarity.index.opening import open_index
 from similarity.ingest.files import read_rows
-from similarity.search.question import Anchor, Question
+from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from similarity.text import TextSettings, embedding_text
 from training.evaluate.bootstrap import mean_interval

@@ -6,7 +6,7 @@
 Every fifth company is kept out of the index. Names and websites of companies that are in it and of
 as many that are not are written as people write them: without legal form, in other letters, with one
 typing error, cut short, with https:// and a path. The answer for a company that is in the index is
-its id; for one that is not, every match is wrong. `similarity.search.match_confidence` holds the precisions
+its id; for one that is not, every match is wrong. `similarity.search.names.confidence` holds the precisions
 by kind, rounded down. Half of a list being unknown is harder than most lists are.
 """
 
@@ -33,9 +33,9 @@ from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
-from similarity.search.list_matching import ListedCompany, Match, RowMatcher
-from similarity.search.match_confidence import OF_ONE_WORD, confidence_of
-from similarity.search.name_matching import How, core_of
+from similarity.search.names.comparison import How, core_of
+from similarity.search.names.confidence import OF_ONE_WORD, confidence_of
+from similarity.search.names.list_matching import ListedCompany, Match, RowMatcher
 
 Asking: TypeAlias = Callable[[Company, random.Random], ListedCompany | None]
 

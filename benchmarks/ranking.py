@@ -35,13 +35,13 @@ from numpy.typing import NDArray
 from benchmarks.service_process import RunningService, running_service, sample_index
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import EmbeddedCompany, utc_now
-from similarity.generations.first import new_generation
+from similarity.generations.new import new_generation
 from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, ndcg, read_relevance_labels
 from similarity.index.opening import open_index
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import read_rows
-from similarity.search.question import Anchor, Question
-from similarity.search.rank import Rank
+from similarity.search.queries.question import Anchor, Question
+from similarity.search.reranking.rank import Rank
 from similarity.search.searcher import Searcher
 
 MIN_VOTES = 2

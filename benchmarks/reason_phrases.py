@@ -27,8 +27,8 @@ from similarity.company import Company
 from similarity.encoder import TextEncoder
 from similarity.preparation.masking import mask_names
 from similarity.preparation.words import STOP_WORDS
-from similarity.search.explainer import Explainer
-from similarity.search.explanation import ExplainingPhrase, Side
+from similarity.search.explanations.explainer import Explainer
+from similarity.search.explanations.explanation import ExplainingPhrase, Side
 
 PHRASES = Path(__file__).with_name("reason_phrases.tsv")
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "companies.jsonl"

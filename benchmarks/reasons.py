@@ -22,8 +22,8 @@ from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company, EmbeddedCompany
 from similarity.encoder import TextEncoder, available_threads
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.explainer import Explainer
-from similarity.search.explanation import ExplainingPhrase, Side
+from similarity.search.explanations.explainer import Explainer
+from similarity.search.explanations.explanation import ExplainingPhrase, Side
 from similarity.text import embedding_text
 
 HITS = 10

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.matching import GENERATION, SIZE, fill, read
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.errors import AmbiguousCompany
-from similarity.search.resolver import FoundCompany, Resolved, Resolver
+from similarity.search.names.resolver import FoundCompany, Resolved, Resolver
 
 NAMES = Path(__file__).with_name("names_as_typed.tsv")
 

@@ -30,7 +30,7 @@ from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations import gate
 from similarity.generations.filling import Filled, Filler, IdRange, Pace, id_ranges
-from similarity.generations.first import new_generation
+from similarity.generations.new import new_generation
 from similarity.generations.plan import documents_in, plan
 from similarity.generations.reembed import FillPass, Options, ReembedReport, reembed
 from similarity.index.bundle_store import keep_bundle

@@ -53,7 +53,7 @@ from pipelines.watch import (
 from pipelines.worker_settings import WorkerSettings
 from similarity.company import utc_now
 from similarity.errors import IndexUnavailable, SimilarityError
-from similarity.generations.first import ensure_generation, promote_first
+from similarity.generations.new import ensure_generation, promote_first
 from similarity.index.attributes import AttributeSchema
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.opening import open_index

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from similarity.company import Company
     from similarity.encoder import TextEncoder
-    from similarity.generations.first_load import add_companies
+    from similarity.generations.add_companies import add_companies
     from similarity.index.opening import open_index
-    from similarity.search.question import Anchor, Question
+    from similarity.search.queries.question import Anchor, Question
     from similarity.search.searcher import Searcher
 
 __all__ = ["Anchor", "Company", "Question", "Searcher", "TextEncoder", "add_companies", "open_index"]
 
 _HOMES = {
-    "Anchor": "similarity.search.question",
+    "Anchor": "similarity.search.queries.question",
     "Company": "similarity.company",
-    "Question": "similarity.search.question",
+    "Question": "similarity.search.queries.question",
     "Searcher": "similarity.search.searcher",
     "TextEncoder": "similarity.encoder",
-    "add_companies": "similarity.generations.first_load",
+    "add_companies": "similarity.generations.add_companies",
     "open_index": "similarity.index.opening",
 }
 

@@ -34,9 +34,9 @@ from similarity.generations.gate import MAX_LOSS
 from similarity.generations.relevance_labels import COMPETITOR, ndcg
 from similarity.index.opening import open_index
 from similarity.model.ranker import ENGLISH, ComparableWeights, Ranker
-from similarity.search.pair_features import PairFeatures
-from similarity.search.rank import Rank
-from similarity.search.reranking import business_logits, density, logits
+from similarity.search.reranking.pair_features import PairFeatures
+from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.scores import business_logits, density, logits
 from training.console import refusing, say
 from training.data.ranking_pairs import (
     FactCorpus,

@@ -17,7 +17,7 @@ from similarity.feedback.protocol import Workspace
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.protocol import CompanyIndex
 from similarity.model.encoder_protocol import Encoder
-from similarity.search.query_encoders import QueryEncoders
+from similarity.search.queries.encoders import QueryEncoders
 from similarity.search.searcher import Searcher
 from similarity.upkeep.outage import Outage, watched
 

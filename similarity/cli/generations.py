@@ -106,8 +106,8 @@ def reembed(
     """
     from similarity.bundle import ModelBundle
     from similarity.company import utc_now
-    from similarity.generations.first import new_generation
     from similarity.generations.gate import companies_trained_on
+    from similarity.generations.new import new_generation
     from similarity.generations.plan import plan
     from similarity.generations.reembed import reembed as run
     from similarity.index.bundle_store import keep_bundle

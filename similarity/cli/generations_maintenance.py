@@ -226,7 +226,7 @@ def _refuse_empty(work: Opened, generation: "Generation", rejected: "RejectsFile
 def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
     """Return a new generation for vectors of this encoder, with its bundle if that is in the store."""
     from similarity.company import utc_now
-    from similarity.generations.first import new_generation, new_name
+    from similarity.generations.new import new_generation, new_name
     from similarity.index.bundle_store import stored_bundle
     from similarity.index.protocol import Generation
 

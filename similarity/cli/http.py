@@ -18,7 +18,7 @@ from similarity.settings import Settings
 if TYPE_CHECKING:
     from similarity.client import Client
     from similarity.client.question import QuestionOptions
-    from similarity.search.question import Question
+    from similarity.search.queries.question import Question
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", help="Ask the service at this address instead of an index [SIMILARITY_URL]")

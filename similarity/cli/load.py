@@ -113,7 +113,7 @@ def _load(
     force: bool = False,
 ) -> None:
     from similarity.company import utc_now
-    from similarity.generations.first import ensure_generation, promote_first
+    from similarity.generations.new import ensure_generation, promote_first
     from similarity.index.bundle_store import keep_bundle
     from similarity.ingest.files import count_rows
     from similarity.ingest.load import load_file, require_company

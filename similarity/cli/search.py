@@ -21,10 +21,10 @@ from similarity.cli.context import (
 from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
 from similarity.cli.tables import Line, OutputFormat, because, show, show_ranking, skipped, understood, unread
 from similarity.errors import InvalidInput
-from similarity.search.rank import Rank
+from similarity.search.reranking.rank import Rank
 
 if TYPE_CHECKING:
-    from similarity.search.question import Question
+    from similarity.search.queries.question import Question
 
 search_commands = typer.Typer()
 
@@ -78,8 +78,8 @@ def similar(
     Quote &gt; and &lt;, because the shell interprets them.
     """
     from similarity.index.filters import FieldFilter
-    from similarity.search.filter_text import parse_filters
-    from similarity.search.question import Anchor, Question
+    from similarity.search.filters.text import parse_filters
+    from similarity.search.queries.question import Anchor, Question
 
     if bool(company) == (text is not None):
         raise InvalidInput("give either a company or --text, for example: similarity similar nike.com")

@@ -16,7 +16,7 @@ from similarity.company import Company
 from similarity.errors import InvalidInput
 from similarity.formats.spreadsheets import spreadsheet_cell
 from similarity.formats.terminal import printable
-from similarity.search.rank import Rank
+from similarity.search.reranking.rank import Rank
 
 SCORE_BAR_CELLS = 10
 

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
-from similarity.generations.bootstrap import bootstrap_interval
+from similarity.generations.confidence_intervals import bootstrap_interval
 from similarity.generations.relevance_labels import RelevanceLabels, ndcg, read_relevance_labels
 from similarity.index.comparing import MAX_IN_FLIGHT_DOCUMENTS, Difference, differences
 from similarity.index.protocol import CompanyIndex, Generation
-from similarity.index.rules import unknown_generation, vector_problem
+from similarity.index.validation import unknown_generation, vector_problem
 
 BOOTSTRAP_SEED = 0
 MIN_ANCHORS = 50

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from similarity.errors import GenerationConflict
-from similarity.generations.first import new_name
+from similarity.generations.new import new_name
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest.writer_leases import writer_leases
 

@@ -8,7 +8,7 @@ from similarity.generations.leases import REEMBED, RenewedLease
 from similarity.generations.plan import previous_generations
 from similarity.index.comparing import lagging, persistent_lag
 from similarity.index.protocol import CompanyIndex, GenerationState
-from similarity.index.rules import nothing_before
+from similarity.index.validation import nothing_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

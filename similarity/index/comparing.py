@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from similarity.index.protocol import CompanyIndex, DocumentVersion
-from similarity.index.rules import lagging_behind
+from similarity.index.validation import lagging_behind
 
 POLL_SECONDS = 0.2
 IDS_SHOWN = 10

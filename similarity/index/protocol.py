@@ -306,7 +306,7 @@ class CompanyIndex(Protocol):
         """
 
     def field_values(self, generation: str, field: str, among: Collection[str] = ()) -> list[str]:
-        """Return the values that companies have in a filter field, as `rules.filter_key`, the most frequent first.
+        """Return the values that companies have in a filter field, as `validation.filter_key`, the most frequent first.
 
         `among`: values as in a filter; return only these. At most MAX_FIELD_VALUES are returned.
         """

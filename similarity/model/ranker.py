@@ -2,7 +2,7 @@
 
 Two readings of one question: *business* (what the companies do) and *comparable* (whom an analyst would put beside
 the company: also of similar size, and in the same country). Both are linear, so that each weight can be
-read. `similarity.search.pair_features` computes the features, `python -m training.rank` fits the weights.
+read. `similarity.search.reranking.pair_features` computes the features, `python -m training.rank` fits the weights.
 """
 
 import math
@@ -21,7 +21,7 @@ class ComparableWeights:
     """Weights of the reading *comparable*: score = business * logit of the business reading + density * the facts.
 
     The probability is sigmoid(slope * score + intercept) where facts count in full, fitted on the same judgements as
-    the business reading, so that both mean the same: P(competitor). `density`: see `similarity.search.reranking`.
+    the business reading, so that both mean the same: P(competitor). `density`: `similarity.search.reranking.scores`.
 
     Raises:
         ValueError: `business` is not above 0.

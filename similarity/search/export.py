@@ -11,7 +11,7 @@ from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite.files import refuse_database
 from similarity.search.neighbours import Neighbour, all_neighbours
-from similarity.search.second_stage import rounded
+from similarity.search.reranking.stage import rounded
 
 ROWS_PER_GROUP = 100_000
 COLUMNS: dict[str, pa.DataType] = {

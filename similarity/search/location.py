@@ -10,14 +10,14 @@ from similarity.company import Company, EmbeddedCompany, SimilarCompany
 from similarity.index.filters import LANGUAGE, FieldFilter, filter_values
 from similarity.index.numbers import is_finite, is_number, number_key
 from similarity.index.protocol import CompanyIndex, Generation
-from similarity.index.rules import filter_key
+from similarity.index.validation import filter_key
 from similarity.search.duplicates import identity_keys
-from similarity.search.explanation import ExplainingPhrase, SharedFact
-from similarity.search.rank import Rank
-from similarity.search.rank_facts import RankFact
+from similarity.search.explanations.explanation import ExplainingPhrase, SharedFact
+from similarity.search.names.resolver import FoundCompany
+from similarity.search.queries.resolution import ResolvedQuestion
 from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
-from similarity.search.resolution import ResolvedQuestion
-from similarity.search.resolver import FoundCompany
+from similarity.search.reranking.facts import RankFact
+from similarity.search.reranking.rank import Rank
 
 
 class RemovedBy(StrEnum):

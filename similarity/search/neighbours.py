@@ -13,11 +13,11 @@ from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.ranker import Ranker
 from similarity.preparation.language import is_readable
 from similarity.search.duplicates import DuplicateMerger, IdentityKey, identity_keys
-from similarity.search.pair_features import CompanyFeatures, Floats, company_features, pair_features
-from similarity.search.rank import Rank
 from similarity.search.ranking_page import extra_candidates
-from similarity.search.reranking import business_logits, in_order, knows_only_cosine, sigmoid
-from similarity.search.second_stage import HEAD
+from similarity.search.reranking.pair_features import CompanyFeatures, Floats, company_features, pair_features
+from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.scores import business_logits, in_order, knows_only_cosine, sigmoid
+from similarity.search.reranking.stage import HEAD
 
 BLOCK_ROWS = 512
 

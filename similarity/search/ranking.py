@@ -8,11 +8,11 @@ from similarity.company import Company
 from similarity.errors import InvalidInput
 from similarity.index.protocol import Generation
 from similarity.search.errors import EncoderNotLoaded
-from similarity.search.explanation import ExplainingPhrase, SharedFact
-from similarity.search.rank_facts import RankFact
+from similarity.search.explanations.explanation import ExplainingPhrase, SharedFact
+from similarity.search.queries.resolution import ResolvedAnchor, Unresolved
 from similarity.search.ranking_page import Position, RankedHit
 from similarity.search.readability import language_warning
-from similarity.search.resolution import ResolvedAnchor, Unresolved
+from similarity.search.reranking.facts import RankFact
 
 
 class Hit(NamedTuple):

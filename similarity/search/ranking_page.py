@@ -13,10 +13,10 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.search.duplicates import MergedHits, merge_duplicates
-from similarity.search.rank import Rank
-from similarity.search.rank_facts import RankFact
-from similarity.search.reranking import RankedAnchor
-from similarity.search.second_stage import ScoredHit, SecondStage, rounded
+from similarity.search.reranking.facts import RankFact
+from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.scores import RankedAnchor
+from similarity.search.reranking.stage import ScoredHit, SecondStage, rounded
 
 MAX_RANK = 1_000
 """Last rank that the pages of a query can reach."""
@@ -104,7 +104,7 @@ class PageBuilder:
 
     1. The index returns candidates in order of their cosine, ties by id.
     2. Duplicates are merged into the first of them.
-    3. The second stage orders the first candidates by probability (`reranking`); the others stay behind them.
+    3. The second stage orders the first candidates by probability (`reranking/`); the others stay behind them.
     4. Candidates below `min_probability` are removed.
     5. The page is cut out of the remaining hits, and the ranks are assigned.
     """

@@ -7,7 +7,7 @@ from functools import partial
 from similarity.company import SimilarCompany
 from similarity.index.filters import FILTER_FIELDS, LANGUAGE, filter_values
 from similarity.index.protocol import CompanyIndex
-from similarity.index.rules import filter_key
+from similarity.index.validation import filter_key
 from similarity.search.ranking_page import Page, PageRequest
 
 ATTRIBUTES = "attributes."

@@ -20,29 +20,29 @@ from similarity.errors import InvalidInput, UnknownGeneration
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
-from similarity.search.country_filters import with_countries
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
-from similarity.search.explanation import ExplainingPhrase, facts_of, shared_facts
-from similarity.search.level_ranges import with_levels
+from similarity.search.explanations.explanation import ExplainingPhrase, facts_of, shared_facts
+from similarity.search.filters.countries import with_countries
+from similarity.search.filters.level_ranges import with_levels
 from similarity.search.location import Location, place_of
-from similarity.search.query_encoders import QueryEncoders
-from similarity.search.question import Anchor, Question
-from similarity.search.rank import Rank
-from similarity.search.ranking import Ranking, RankingOrError, hit_of
-from similarity.search.ranking_page import PageBuilder, PageRequest, Position, RankedHit
-from similarity.search.ranking_warnings import ranking_warnings
-from similarity.search.readability import language_warning
-from similarity.search.reranking import RankedAnchor
-from similarity.search.resolution import (
+from similarity.search.names.resolver import FoundCompany, Resolver
+from similarity.search.names.suggestions import by_prominence
+from similarity.search.queries.encoders import QueryEncoders
+from similarity.search.queries.question import Anchor, Question
+from similarity.search.queries.resolution import (
     MAX_SIMILAR_NAMES,
     ResolvedAnchor,
     ResolvedQuestion,
     require_vector,
     resolve_question,
 )
-from similarity.search.resolver import FoundCompany, Resolver
-from similarity.search.suggestions import by_prominence
-from similarity.search.text_vectors import TEXT_CACHE_SIZE
+from similarity.search.queries.text_vectors import TEXT_CACHE_SIZE
+from similarity.search.ranking import Ranking, RankingOrError, hit_of
+from similarity.search.ranking_page import PageBuilder, PageRequest, Position, RankedHit
+from similarity.search.ranking_warnings import ranking_warnings
+from similarity.search.readability import language_warning
+from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.scores import RankedAnchor
 
 FOUND_TO_ORDER = 200
 """Companies that a search box reads, to show the largest of them first."""

@@ -3,8 +3,8 @@
 import pytest
 
 from similarity.index.protocol import CompanyIndex
-from similarity.search.filter_text import parse_filters
-from similarity.search.question import Anchor, Question
+from similarity.search.filters.text import parse_filters
+from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from tests.factories import make_embedded
 

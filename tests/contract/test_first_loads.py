@@ -8,7 +8,7 @@ from threading import Barrier
 from typing import cast
 
 from similarity.errors import NoLiveGeneration
-from similarity.generations.first import ensure_generation, promote_first
+from similarity.generations.new import ensure_generation, promote_first
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from tests.factories import make_embedded
 from tests.tiny_bundle import write_tiny_bundle

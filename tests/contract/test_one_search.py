@@ -28,9 +28,9 @@ from similarity.index.protocol import CompanyIndex
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.export import export_neighbours
-from similarity.search.list_matching import ListedCompany, RowMatcher
-from similarity.search.question import Anchor, Question
-from similarity.search.rank import Rank
+from similarity.search.names.list_matching import ListedCompany, RowMatcher
+from similarity.search.queries.question import Anchor, Question
+from similarity.search.reranking.rank import Rank
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live
 from tests.factories import ENCODER_ID, make_embedded, unit_vector

@@ -5,7 +5,7 @@ import pytest
 from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
-from similarity.search.resolver import FoundCompany, Resolver
+from similarity.search.names.resolver import FoundCompany, Resolver
 from tests.contract.test_words import AWKWARD
 from tests.factories import make_embedded
 

@@ -16,7 +16,7 @@ from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, WriteOutcome
 from similarity.search.errors import TooFewWords
 from similarity.search.export import export_neighbours
-from similarity.search.question import Anchor, Question
+from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from similarity.text import NO_TEXT
 from tests.contract.steps import add_candidate, found, outcomes

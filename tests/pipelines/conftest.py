@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.worker_settings import WorkerSettings
-from similarity.generations.first import ensure_generation
+from similarity.generations.new import ensure_generation
 from similarity.index.bundle_store import keep_bundle
 from similarity.index.sqlite import SqliteIndex
 from tests.tiny_bundle import write_tiny_bundle

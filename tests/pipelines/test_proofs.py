@@ -23,7 +23,7 @@ from pipelines.worker_settings import WorkerResources, WorkerSettings
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import IndexUnavailable
-from similarity.generations.first import ensure_generation
+from similarity.generations.new import ensure_generation
 from similarity.index.bundle_store import keep_bundle
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex

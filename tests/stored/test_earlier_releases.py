@@ -19,7 +19,7 @@ from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.bundle_store import StoredEncoders
 from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.question import Anchor, Question
+from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.gz"))

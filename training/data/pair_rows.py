@@ -8,7 +8,7 @@ from similarity.errors import InvalidInput
 from similarity.ingest.files import read_rows
 from similarity.ingest.rows import Row
 from training.data.labels import LabelCell
-from training.data.unquoted import unquoted_rows
+from training.data.tab_separated import unquoted_rows
 
 ID_COLUMNS = (("company_a", "company_b"), ("anchor", "candidate"), ("id_a", "id_b"), ("left_id", "right_id"))
 DIRECTED_COLUMNS = (("premise", "hypothesis"),)

@@ -16,15 +16,15 @@ from similarity.errors import InvalidInput
 from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, read_relevance_labels
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.files import read_rows
-from similarity.search.pair_features import (
+from similarity.search.reranking.pair_features import (
     SPARSITY_RANKS,
     CompanyFeatures,
     PairFeatures,
     company_features,
     pair_features,
 )
-from similarity.search.rank import Rank
-from similarity.search.second_stage import HEAD, SAME_INDUSTRY_CANDIDATES
+from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.stage import HEAD, SAME_INDUSTRY_CANDIDATES
 
 Floats: TypeAlias = NDArray[np.float64]
 GRADES = {"positive": COMPETITOR, "negative": 0}

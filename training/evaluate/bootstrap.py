@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.generations.bootstrap import INTERVAL, RESAMPLES, bootstrap_interval
+from similarity.generations.confidence_intervals import INTERVAL, RESAMPLES, bootstrap_interval
 
 Floats = NDArray[np.float64]
 

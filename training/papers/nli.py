@@ -33,8 +33,8 @@ from training.console import refusing, say
 from training.data.pairs import Pairs, read_pairs
 from training.data.selection import TrainingData
 from training.data.splits import hide_labels
+from training.data.tab_separated import benchmark_file
 from training.data.texts import Texts
-from training.data.unquoted import benchmark_file
 from training.model.encoder import Encoder
 from training.model.pair_model import NoHead, PairModel
 from training.options import add_settings, settings_of

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
 from training.console import Log, quiet
-from training.data.unquoted import benchmark_rows
+from training.data.tab_separated import benchmark_rows
 from training.evaluate.encoding import Encode, encode_all
 
 FOLDED = ("MR", "CR", "SUBJ", "MPQA")

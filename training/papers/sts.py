@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 from similarity.text import text_hash
 from training.data.pairs import ID_DIGITS, Pairs
-from training.data.unquoted import benchmark_rows
+from training.data.tab_separated import benchmark_rows
 from training.evaluate.encoding import Encode, encode_all
 from training.evaluate.ranks import spearman
 

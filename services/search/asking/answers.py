@@ -4,8 +4,8 @@ from typing import Any
 
 from similarity.company import Company, time_of_version
 from similarity.index.protocol import Generation
+from similarity.search.names.resolver import FoundCompany
 from similarity.search.readability import language_warning
-from similarity.search.resolver import FoundCompany
 
 from .schemas import CompanyRecord, Model
 

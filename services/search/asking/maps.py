@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 
 from similarity.company import Vector
 from similarity.search.projection import project
+from similarity.search.queries.resolution import ResolvedAnchor
 from similarity.search.ranking import Ranking
-from similarity.search.resolution import ResolvedAnchor
 from similarity.search.searcher import retry_if_retired
 
 from .answers import model_of

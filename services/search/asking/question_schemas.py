@@ -10,13 +10,13 @@ from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidFilter
 from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 from similarity.index.filters import FieldFilter
-from similarity.search import question as search
-from similarity.search.rank import Rank
+from similarity.search.queries import question as search
+from similarity.search.reranking.rank import Rank
 
 from ..wire.bodies import Closed, Listed
 from ..wire.tables import Format
-from .conditions import CONDITION, FIELD, FIELD_NAMES, filters_of
 from .schemas import MAX_HITS, Text, Words
+from .url_filters import CONDITION, FIELD, FIELD_NAMES, filters_of
 
 MAX_ANCHORS = 10
 MAX_FILTERS = 20

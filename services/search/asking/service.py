@@ -10,10 +10,10 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
-from similarity.search.question import Question as LibraryQuestion
+from similarity.search.names.resolver import FoundCompany, Resolved, Resolver
+from similarity.search.queries.question import Question as LibraryQuestion
+from similarity.search.queries.resolution import MAX_SIMILAR_NAMES, Role
 from similarity.search.ranking import Ranking as LibraryRanking
-from similarity.search.resolution import MAX_SIMILAR_NAMES, Role
-from similarity.search.resolver import FoundCompany, Resolved, Resolver
 from similarity.search.searcher import Searcher, retry_if_retired
 
 from ..wire.failures import problem_of

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from similarity.company import Company, time_of_version
 from similarity.search import ranking as search
-from similarity.search.explanation import ExplainingPhrase, SharedFact
+from similarity.search.explanations.explanation import ExplainingPhrase, SharedFact
 from similarity.search.location import Location
-from similarity.search.rank_facts import RankFact
-from similarity.search.resolution import ResolvedAnchor, Unresolved
+from similarity.search.queries.resolution import ResolvedAnchor, Unresolved
+from similarity.search.reranking.facts import RankFact
 
 from ..wire.failures import problem_of
 from ..wire.problem_documents import CompanyReference

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from similarity.company import MAX_NAME_CHARACTERS
-from similarity.search.name_matching import How
+from similarity.search.names.comparison import How
 
 from ..wire.bodies import Closed, Listed
 from ..wire.problem_documents import CompanyReference

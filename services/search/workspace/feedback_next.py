@@ -7,11 +7,11 @@ from similarity.company import Company
 from similarity.feedback.active_learning import Candidate, Suggestion, candidates_of, most_worth_labelling
 from similarity.feedback.labels import LatestVerdicts, latest_verdicts
 from similarity.feedback.protocol import Workspace
-from similarity.search.question import Anchor, Question
-from similarity.search.rank import Rank
+from similarity.search.queries.question import Anchor, Question
+from similarity.search.queries.resolution import require_vector
 from similarity.search.ranking import Ranking
-from similarity.search.resolution import require_vector
-from similarity.search.second_stage import HEAD
+from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.stage import HEAD
 
 from ..asking.answers import model_of
 from ..asking.service import SearchService

@@ -13,8 +13,8 @@ from similarity.errors import InvalidInput
 from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, companies_of
 from similarity.search.errors import EncoderNotLoaded
-from similarity.search.level_ranges import with_levels
-from similarity.search.resolver import Resolver
+from similarity.search.filters.level_ranges import with_levels
+from similarity.search.names.resolver import Resolver
 from similarity.search.searcher import retry_if_retired
 
 from ..asking.question_schemas import MAX_EXCLUDED, Question

@@ -12,8 +12,8 @@ from similarity.company import AttributeValue, Company, EmbeddedCompany, Vector
 from similarity.feedback.protocol import Workspace
 from similarity.feedback.shortlists import companies_of, shortlists
 from similarity.index.protocol import Generation
+from similarity.search.names.resolver import Resolver
 from similarity.search.ranking import Hit
-from similarity.search.resolver import Resolver
 from similarity.search.searcher import retry_if_retired
 
 from ..asking.question_schemas import RANK, Anchor, FormatQuery, ListName, Question, RankName, Reference

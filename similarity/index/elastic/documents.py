@@ -11,7 +11,7 @@ import numpy as np
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector, name_key
 from similarity.errors import InvalidCompany
-from similarity.index import rules
+from similarity.index import validation
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.filters import filter_values
 from similarity.index.numbers import number_keys
@@ -42,10 +42,10 @@ def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool
         "shortest_name": min(map(len, names)),
         "filters": filters_source(company),
         "words": {
-            "name": rules.fold(company.name),
-            "aliases": [rules.fold(alias) for alias in company.aliases],
-            "domain": rules.fold(company.domain),
-            "description": rules.fold(company.description),
+            "name": validation.fold(company.name),
+            "aliases": [validation.fold(alias) for alias in company.aliases],
+            "domain": validation.fold(company.domain),
+            "description": validation.fold(company.description),
         },
     }
 
@@ -106,7 +106,7 @@ def company_of(company_id: str, fields: Mapping[str, Any]) -> Company:
             attributes=fields["attributes"],
         )
     except InvalidCompany as error:
-        raise rules.unreadable(company_id, error) from error
+        raise validation.unreadable(company_id, error) from error
 
 
 def vector_text(vector: Vector, *, packed: bool) -> str | list[float]:

@@ -20,7 +20,7 @@ from functools import partial
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, Vector, lowest_version_at, utc_now
 from similarity.errors import IndexUnavailable, UnknownGeneration
-from similarity.index import rules
+from similarity.index import validation
 from similarity.index.attributes import AttributeSchema
 from similarity.index.comparing import refuse_lagging
 from similarity.index.elastic import compaction, reading, search
@@ -91,7 +91,7 @@ class ElasticIndex:
         return entry.record
 
     def write_targets(self) -> list[Generation]:
-        return [generation for generation in self.generations() if generation.state in rules.WRITTEN_STATES]
+        return [generation for generation in self.generations() if generation.state in validation.WRITTEN_STATES]
 
     def register_candidate(self, name: str) -> None:
         entry = self._registry.read().named(name)
@@ -165,7 +165,7 @@ class ElasticIndex:
 
     def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
         with self._entry(generation) as entry:
-            rules.refuse_other_encoders(entry.record, documents)
+            validation.refuse_other_encoders(entry.record, documents)
             if not documents:
                 return []
             if entry.index not in self._checked_indices:
@@ -230,7 +230,7 @@ class ElasticIndex:
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
         """Yield all documents, with every write that was acknowledged before the call; at most 1,000 per batch."""
-        rules.check_batch_size(batch_size)
+        validation.check_batch_size(batch_size)
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
         return reading.pages(self._cluster, entry.index, after=after, batch_size=batch_size, generation=entry.record)
@@ -239,7 +239,7 @@ class ElasticIndex:
         self, generation: str, *, after: str = "", batch_size: int = 10_000
     ) -> Iterator[list[DocumentVersion]]:
         """Yield the version of every document, with every write that was acknowledged before the call."""
-        rules.check_batch_size(batch_size)
+        validation.check_batch_size(batch_size)
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
         return reading.version_pages(self._cluster, entry.index, after=after, batch_size=batch_size)

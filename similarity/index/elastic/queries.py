@@ -7,7 +7,7 @@ from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.filters import LANGUAGE, FieldFilter
 from similarity.index.numbers import number_name
 from similarity.index.protocol import MAX_FIELD_VALUES
-from similarity.index.rules import filter_key, fold, storable
+from similarity.index.validation import filter_key, fold, storable
 
 QueryVector: TypeAlias = str | list[float]
 

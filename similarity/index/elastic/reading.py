@@ -11,7 +11,7 @@ from similarity.index.elastic.documents import company_of, document_of
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
 from similarity.index.protocol import EXAMPLE_IDS, DocumentVersion, Generation, GenerationStats
-from similarity.index.rules import filter_key, storable
+from similarity.index.validation import filter_key, storable
 from similarity.preparation.language import UNDECIDED
 
 MAX_LANGUAGES = 200

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from similarity.errors import LeaseHeld, LeaseLost
-from similarity.index import rules
+from similarity.index import validation
 from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.elastic.settings import VectorType
 from similarity.index.protocol import Generation, GenerationState, Lease
@@ -67,26 +67,26 @@ class Registry:
         for entry in self.entries:
             if entry.record.name == name:
                 return entry
-        raise rules.unknown_generation(name, [generation.name for generation in self.generations()])
+        raise validation.unknown_generation(name, [generation.name for generation in self.generations()])
 
     def live(self) -> Entry:
         """Return the entry of the live generation. Raises NoLiveGeneration if there is none."""
         entry = self._live()
         if entry is None:
-            raise rules.no_live_generation()
+            raise validation.no_live_generation()
         return entry
 
     def add(self, added: Entry) -> "Registry":
         """Add a new generation in state building."""
-        rules.check_new_generation(added.record)
+        validation.check_new_generation(added.record)
         if any(entry.record.name == added.record.name for entry in self.entries):
-            raise rules.name_taken(added.record.name)
+            raise validation.name_taken(added.record.name)
         return self._changed(entries=(*self.entries, added))
 
     def register_candidate(self, name: str) -> "Registry":
         """building -> candidate."""
         entry = self.named(name)
-        rules.require_state(entry.record, GenerationState.BUILDING, "be registered as candidate")
+        validation.require_state(entry.record, GenerationState.BUILDING, "be registered as candidate")
         return self._with(_in_state(entry, GenerationState.CANDIDATE))
 
     def promote(self, name: str, *, lease: Lease | None, now: datetime) -> "Registry":
@@ -94,7 +94,7 @@ class Registry:
         if lease is not None:
             self.check_held(lease, now=now)
         entry = self.named(name)
-        rules.require_state(entry.record, GenerationState.CANDIDATE, "be promoted")
+        validation.require_state(entry.record, GenerationState.CANDIDATE, "be promoted")
         return self._going_live(entry, now=now)
 
     def before_live(self) -> Entry:
@@ -102,20 +102,20 @@ class Registry:
         live = self.live()
         previous = [entry for entry in self.entries if entry.record.state is GenerationState.PREVIOUS]
         if not previous:
-            raise rules.nothing_before(live.record.name)
+            raise validation.nothing_before(live.record.name)
         return max(previous, key=lambda entry: entry.promotion)
 
     def roll_back(self, *, live: str, target: str, now: datetime) -> "Registry":
         """Make `target` live again. Raises GenerationConflict if the generations changed since they were compared."""
         if (self.live().index, self.before_live().index) != (live, target):
-            raise rules.generations_changed()
+            raise validation.generations_changed()
         return self._going_live(self.before_live(), now=now)
 
     def retire(self, name: str) -> "Registry":
         """Remove a generation, and note its index for deletion."""
         entry = self.named(name)
         if entry.record.state is GenerationState.LIVE:
-            raise rules.live_retired(name)
+            raise validation.live_retired(name)
         kept = tuple(each for each in self.entries if each is not entry)
         return self._changed(entries=kept, retired=(*self.retired, entry.index))
 
@@ -125,19 +125,19 @@ class Registry:
 
     def take_lease(self, name: str, *, holder: str, seconds: float, now: datetime) -> "Registry":
         """Take the lease with a new fence. Raises LeaseHeld if another holder has it."""
-        rules.check_lease_request(name, holder, seconds)
+        validation.check_lease_request(name, holder, seconds)
         for lease in self.leases:
-            if lease.name == name and lease.holder != holder and rules.is_held(lease, now=now):
-                raise LeaseHeld(rules.lease_held_text(lease))
+            if lease.name == name and lease.holder != holder and validation.is_held(lease, now=now):
+                raise LeaseHeld(validation.lease_held_text(lease))
         taken = Lease(name=name, holder=holder, fence=self.fence + 1, expires_at=now + timedelta(seconds=seconds))
         return replace(self, fence=taken.fence, leases=(*self._other_leases(name), taken))
 
     def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None, now: datetime) -> "Registry":
         """Extend the lease. Raises LeaseLost if another holder has it, or it was released."""
-        rules.check_lease_request(lease.name, lease.holder, seconds)
+        validation.check_lease_request(lease.name, lease.holder, seconds)
         held = self.lease(lease.name)
         if held is None or held.fence != lease.fence:
-            raise LeaseLost(rules.lease_lost_text(lease))
+            raise LeaseLost(validation.lease_lost_text(lease))
         renewed = replace(
             held,
             expires_at=now + timedelta(seconds=seconds),
@@ -152,8 +152,8 @@ class Registry:
     def check_held(self, lease: Lease, *, now: datetime) -> None:
         """Raise LeaseLost unless the lease is held now."""
         held = self.lease(lease.name)
-        if held is None or held.fence != lease.fence or not rules.is_held(held, now=now):
-            raise LeaseLost(rules.lease_lost_text(lease))
+        if held is None or held.fence != lease.fence or not validation.is_held(held, now=now):
+            raise LeaseLost(validation.lease_lost_text(lease))
 
     def lease(self, name: str) -> Lease | None:
         """Return the lease of this name, expired or not."""
@@ -161,7 +161,7 @@ class Registry:
 
     def current_leases(self, *, now: datetime) -> list[Lease]:
         """Return the leases that have not expired, by name."""
-        held = (lease for lease in self.leases if rules.is_held(lease, now=now))
+        held = (lease for lease in self.leases if validation.is_held(lease, now=now))
         return sorted(held, key=lambda lease: lease.name)
 
     def without_old_leases(self, *, now: datetime) -> "Registry":

@@ -11,7 +11,7 @@ from similarity.index.elastic.registry import Entry
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import NEARER_COUNTED, SimilarCompanies
-from similarity.index.rules import check_query, ranges_would_miss
+from similarity.index.validation import check_query, ranges_would_miss
 
 # Up to so many excluded ids are requested in addition and dropped here: a filter would cost every search a pass over
 # all documents, and nearly every search excludes its own anchor.

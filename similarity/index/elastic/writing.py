@@ -29,7 +29,7 @@ from similarity.index.elastic.connection import BUSY, Cluster, error_text
 from similarity.index.elastic.documents import same_content, source_of
 from similarity.index.elastic.mapping import Body
 from similarity.index.protocol import WriteOutcome, WriteResult
-from similarity.index.rules import UnstorableDocument, check_document, same_version_reason
+from similarity.index.validation import UnstorableDocument, check_document, same_version_reason
 
 MAX_DOCUMENTS = 500
 MAX_BYTES = 4_000_000

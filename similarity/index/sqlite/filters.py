@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeAlias
 from similarity.company import Company
 from similarity.index.filters import LANGUAGE, FieldFilter
 from similarity.index.numbers import number_name
-from similarity.index.rules import filter_key
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.rows import lookup_values
+from similarity.index.validation import filter_key
 
 ANY_OF, BETWEEN = "IN (SELECT value FROM json_each(?))", "BETWEEN ? AND ?"
 

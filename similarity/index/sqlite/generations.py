@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from similarity.errors import UnknownGeneration
-from similarity.index import rules
+from similarity.index import validation
 from similarity.index.protocol import Generation, GenerationState
 from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.files import DamagedRow
@@ -36,9 +36,9 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
         InvalidInput: its name, dimension or state cannot be stored.
         GenerationConflict: the name is taken.
     """
-    rules.check_new_generation(generation)
+    validation.check_new_generation(generation)
     if connection.execute("SELECT 1 FROM generations WHERE name = ?", (generation.name,)).fetchone():
-        raise rules.name_taken(generation.name)
+        raise validation.name_taken(generation.name)
     calibration = generation.calibration
     added = connection.execute(
         "INSERT INTO generations "
@@ -70,7 +70,7 @@ def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
     # Read all rows, which are few: a damaged name would hide its row from a query by name.
     known = {stored.record.name: stored for stored in every(connection)}
     if name not in known:
-        raise rules.unknown_generation(name, list(known))
+        raise validation.unknown_generation(name, list(known))
     return known[name]
 
 
@@ -86,7 +86,7 @@ def live(connection: sqlite3.Connection) -> StoredGeneration:
     """Return the live generation. Raises NoLiveGeneration if there is none yet."""
     found = _live(connection)
     if found is None:
-        raise rules.no_live_generation()
+        raise validation.no_live_generation()
     return found
 
 
@@ -113,7 +113,7 @@ def change(connection: sqlite3.Connection, number: int, assignments: str, *value
 def register_candidate(connection: sqlite3.Connection, name: str) -> None:
     """Change a generation from building to candidate. Raises GenerationConflict in any other state."""
     generation = named(connection, name)
-    rules.require_state(generation.record, GenerationState.BUILDING, "be registered as candidate")
+    validation.require_state(generation.record, GenerationState.BUILDING, "be registered as candidate")
     _set_state(connection, generation, GenerationState.CANDIDATE)
 
 
@@ -123,7 +123,7 @@ def promote(connection: sqlite3.Connection, name: str, *, now: datetime) -> None
     Raises GenerationConflict in any other state.
     """
     generation = named(connection, name)
-    rules.require_state(generation.record, GenerationState.CANDIDATE, "be promoted")
+    validation.require_state(generation.record, GenerationState.CANDIDATE, "be promoted")
     _go_live(connection, generation, replacing=_live(connection), now=now)
 
 
@@ -135,7 +135,7 @@ def before_live(connection: sqlite3.Connection) -> StoredGeneration:
         (GenerationState.PREVIOUS.value,),
     ).fetchone()
     if row is None:
-        raise rules.nothing_before(current.record.name)
+        raise validation.nothing_before(current.record.name)
     return _stored(row)
 
 
@@ -146,7 +146,7 @@ def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int
     """
     current, target = live(connection), before_live(connection)
     if (current.number, target.number) != (from_number, to_number):
-        raise rules.generations_changed()
+        raise validation.generations_changed()
     _go_live(connection, target, replacing=current, now=now)
     return named(connection, target.record.name).record
 
@@ -155,7 +155,7 @@ def retire(connection: sqlite3.Connection, name: str) -> None:
     """Remove a generation; `writing.sweep` removes its documents. Raises GenerationConflict if it is live."""
     generation = named(connection, name)
     if generation.record.state is GenerationState.LIVE:
-        raise rules.live_retired(name)
+        raise validation.live_retired(name)
     connection.execute("DELETE FROM generations WHERE number = ?", (generation.number,))
     connection.execute("INSERT INTO retired (number) VALUES (?)", (generation.number,))
 

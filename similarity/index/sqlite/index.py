@@ -25,7 +25,7 @@ from sqlite3 import Connection
 from typing import TypeAlias, TypeVar
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, Vector, utc_now
-from similarity.index import rules
+from similarity.index import validation
 from similarity.index.attributes import AttributeSchema
 from similarity.index.comparing import refuse_lagging
 from similarity.index.filters import FieldFilter
@@ -101,7 +101,7 @@ class SqliteIndex:
             return generations.live(connection).record
 
     def write_targets(self) -> list[Generation]:
-        return [generation for generation in self.generations() if generation.state in rules.WRITTEN_STATES]
+        return [generation for generation in self.generations() if generation.state in validation.WRITTEN_STATES]
 
     def register_candidate(self, name: str) -> None:
         with self._connections.writing() as connection:
@@ -143,12 +143,12 @@ class SqliteIndex:
             return generations.counters(connection)[0]
 
     def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
-        rules.check_lease_request(name, holder, seconds)
+        validation.check_lease_request(name, holder, seconds)
         with self._connections.writing() as connection:
             return leases.take(connection, name, holder=holder, seconds=seconds, now=self._clock())
 
     def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None = None) -> Lease:
-        rules.check_lease_request(lease.name, lease.holder, seconds)
+        validation.check_lease_request(lease.name, lease.holder, seconds)
         with self._connections.writing() as connection:
             return leases.renew(connection, lease, seconds=seconds, acknowledged=acknowledged, now=self._clock())
 
@@ -167,7 +167,7 @@ class SqliteIndex:
     def upsert(self, generation: str, documents: Sequence[Document]) -> list[WriteResult]:
         with self._connections.reading() as connection:
             target = generations.named(connection, generation)
-        rules.refuse_other_encoders(target.record, documents)
+        validation.refuse_other_encoders(target.record, documents)
         results: list[WriteResult] = []
         for start in range(0, len(documents), BATCH_DOCUMENTS):
             results += self._write(target, documents[start : start + BATCH_DOCUMENTS])
@@ -320,7 +320,7 @@ class SqliteIndex:
         self, generation: str, read: Callable[..., list[Item]], *, after: str, batch_size: int
     ) -> Iterator[list[Item]]:
         # Not a generator, so that an invalid argument raises at once and not at the first batch.
-        rules.check_batch_size(batch_size)
+        validation.check_batch_size(batch_size)
         with self._connections.reading() as connection:
             stored = generations.named(connection, generation)
         return self._next_pages(stored, read, after=after, batch_size=batch_size)

@@ -1,6 +1,6 @@
 """Leases in the embedded index. Each function is called in one transaction.
 
-`rules.is_held` decides whether a lease is held. The row of an expired lease remains until the lease is released or
+`validation.is_held` decides whether a lease is held. The row of an expired lease remains until the lease is released or
 taken over, so its holder can still renew it if no other holder took it meanwhile.
 """
 
@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index.protocol import Lease
-from similarity.index.rules import is_held, lease_held_text, lease_lost_text
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.records import Records
 from similarity.index.sqlite.rows import Row, microseconds, moment
+from similarity.index.validation import is_held, lease_held_text, lease_lost_text
 
 
 def _lease(row: Row) -> Lease:

@@ -9,7 +9,6 @@ from datetime import datetime
 from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, SimilarCompany
 from similarity.index.filters import LANGUAGE
 from similarity.index.protocol import EXAMPLE_IDS, MAX_FIELD_VALUES, DocumentVersion, GenerationStats
-from similarity.index.rules import filter_key
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
     HEADER_COLUMNS,
@@ -21,6 +20,7 @@ from similarity.index.sqlite.checksums import (
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Row, company_of, moment
+from similarity.index.validation import filter_key
 from similarity.preparation.language import UNDECIDED
 from similarity.text import NO_TEXT
 

@@ -11,7 +11,7 @@ import numpy as np
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, name_key
 from similarity.errors import InvalidCompany
 from similarity.formats.json_text import read_json
-from similarity.index import rules
+from similarity.index import validation
 from similarity.index.filters import filter_values
 from similarity.index.numbers import number_keys
 
@@ -64,8 +64,8 @@ def upsert_statement(table: str, columns: Sequence[str], *, key: Sequence[str], 
 
 
 def document_row(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow:
-    """Return the row of a document. Raises UnstorableDocument if `rules.check_document` refuses it."""
-    rules.check_document(document, dimension=dimension)
+    """Return the row of a document. Raises UnstorableDocument if `validation.check_document` refuses it."""
+    validation.check_document(document, dimension=dimension)
     if isinstance(document, DeletedCompany):
         return DocumentRow(id=document.id, version=document.version)
     return DocumentRow(
@@ -95,7 +95,7 @@ def company_of(company_id: str, profile: Profile) -> Company:
             attributes=read_json(profile.attributes),
         )
     except (ValueError, InvalidCompany) as error:
-        raise rules.unreadable(company_id, error) from error
+        raise validation.unreadable(company_id, error) from error
 
 
 def _items(stored: str) -> tuple[str, ...]:

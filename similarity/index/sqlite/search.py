@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.company import Vector
-from similarity.index import rules
+from similarity.index import validation
 from similarity.index.filters import LANGUAGE
 from similarity.index.sqlite import generations, reading
 from similarity.index.sqlite.checksums import VECTOR_COLUMNS, checked_vector
@@ -101,7 +101,7 @@ class ExactSearch:
     ) -> "_GenerationMatrix":
         """Return the matrix of the generation `name` at the state of the file; check `vector` and `k`."""
         generation = generations.named(connection, name)
-        rules.check_query(vector, k=k, dimension=generation.record.dimension)
+        validation.check_query(vector, k=k, dimension=generation.record.dimension)
         matrix = self._matrix(generation)
         matrix.refresh(connection, generation)
         return matrix

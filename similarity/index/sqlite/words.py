@@ -8,13 +8,13 @@ from itertools import combinations
 from similarity.company import ID_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
 from similarity.index.cjk import with_bigrams
-from similarity.index.rules import filter_key, fold, storable
 from similarity.index.sqlite.checksums import HEADER_COLUMNS, checked_header
 from similarity.index.sqlite.filters import Condition, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.reading import company_facts
 from similarity.index.sqlite.rows import NAME_FIELD
 from similarity.index.sqlite.vocabulary import Vocabulary
+from similarity.index.validation import filter_key, fold, storable
 
 MAX_MISSPELLED_WORDS = 8
 LAST_CHARACTER = "\U0010ffff"

@@ -14,7 +14,6 @@ from datetime import datetime
 
 from similarity.company import DeletedCompany, EmbeddedCompany, lowest_version_at
 from similarity.index.protocol import WriteOutcome, WriteResult
-from similarity.index.rules import UnstorableDocument, same_version_reason
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
@@ -34,6 +33,7 @@ from similarity.index.sqlite.rows import (
     lookup_values,
     upsert_statement,
 )
+from similarity.index.validation import UnstorableDocument, same_version_reason
 
 DELETIONS_PER_TRANSACTION = 500
 CONTENT_TABLES = ("companies", "vectors", "lookups")

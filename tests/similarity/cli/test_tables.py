@@ -3,8 +3,8 @@ import io
 import pytest
 
 from similarity.cli.tables import Line, OutputFormat, because, show
-from similarity.search.explanation import ExplainingPhrase, Side
-from similarity.search.rank_facts import RankFact, Relation
+from similarity.search.explanations.explanation import ExplainingPhrase, Side
+from similarity.search.reranking.facts import RankFact, Relation
 from tests.factories import make_company
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.resolver import FoundCompany, Resolver
+from similarity.search.names.resolver import FoundCompany, Resolver
 from tests.similarity.search.conftest import GENERATION
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,16 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "name", ["countries", "filter_text", "name_matching", "phrase_pairs", "projection", "query_vector", "question"]
+    "name",
+    [
+        "countries",
+        "explanations.phrase_pairs",
+        "filters.text",
+        "names.comparison",
+        "projection",
+        "queries.question",
+        "queries.vector",
+    ],
 )
 def test_the_examples_of_a_module_are_right(name: str) -> None:
     results = doctest.testmod(import_module(f"similarity.search.{name}"))

@@ -12,7 +12,7 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
 from similarity.search.errors import UnknownCompany
 from similarity.search.location import Place, Removal, RemovedBy
-from similarity.search.question import Anchor, Question
+from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live
 from tests.factories import DIMENSION, make_embedded, unit_vector

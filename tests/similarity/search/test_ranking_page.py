@@ -11,7 +11,6 @@ from similarity.company import EmbeddedCompany, Vector
 from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import ComparableWeights, Ranker
-from similarity.search.rank import Rank
 from similarity.search.ranking_page import (
     MAX_RANK,
     Page,
@@ -20,8 +19,9 @@ from similarity.search.ranking_page import (
     Position,
     RankedHit,
 )
-from similarity.search.reranking import RankedAnchor
-from similarity.search.second_stage import HEAD
+from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.scores import RankedAnchor
+from similarity.search.reranking.stage import HEAD
 from tests.factories import ENCODER_ID, make_company, make_embedded, make_generation, unit_vector
 from tests.services.search.listed_index import ListedIndex, as_index
 

@@ -10,8 +10,8 @@ from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
-from similarity.search.filter_text import parse_filters
-from similarity.search.question import Anchor, Question
+from similarity.search.filters.text import parse_filters
+from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live
 from tests.factories import make_embedded, unit_vector

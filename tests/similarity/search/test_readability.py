@@ -9,7 +9,7 @@ import pytest
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
 from similarity.search.export import export_neighbours
-from similarity.search.question import Anchor, Question
+from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live
 from tests.factories import make_embedded

@@ -21,9 +21,9 @@ from similarity.search.errors import (
 )
 from similarity.search.export import export_neighbours
 from similarity.search.neighbours import all_neighbours
-from similarity.search.question import Anchor, Question
+from similarity.search.queries.question import Anchor, Question
+from similarity.search.queries.resolution import Role
 from similarity.search.ranking import Ranking
-from similarity.search.resolution import Role
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import make_embedded, unit_vector

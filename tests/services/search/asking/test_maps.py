@@ -13,7 +13,7 @@ from services.search.asking.service import SearchService
 from services.search.wire.failures import answer_failures
 from similarity.company import DeletedCompany
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.query_encoders import QueryEncoders
+from similarity.search.queries.encoders import QueryEncoders
 from similarity.search.searcher import Searcher
 from tests.fakes import CountingEncoder
 from tests.services.search.corpus import VERSION, filled_index

@@ -15,7 +15,7 @@ from similarity.bundle import ModelBundle
 from similarity.index.bundle_store import StoredEncoders, keep_bundle
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.encoder_protocol import Encoder
-from similarity.search import query_encoders
+from similarity.search.queries import encoders as query_encoders
 from tests.factories import ENCODER_ID, make_generation
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import companies

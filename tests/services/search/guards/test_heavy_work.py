@@ -18,7 +18,7 @@ from services.search.guards.guards import Guards
 from services.search.settings import ServiceSettings
 from services.search.wire.failures import answer_failures
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.explainer import SMALL_BATCH
+from similarity.search.explanations.explainer import SMALL_BATCH
 from tests.services.search.asgi import Answer, asked, http
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import company

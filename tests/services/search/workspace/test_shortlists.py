@@ -15,7 +15,7 @@ from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.ranker import ComparableWeights, Ranker
-from similarity.search import reranking
+from similarity.search.reranking import scores
 from tests.contract.steps import add_live
 from tests.factories import ENCODER_ID
 from tests.services.search.corpus import CALIBRATION, VERSION, add_generation, companies, company
@@ -309,7 +309,7 @@ def test_a_list_is_compared_with_the_first_hits_of_a_company(client: TestClient,
 def test_a_list_is_placed_in_the_ranking_that_is_asked_for(
     whole: TestClient, index: SqliteIndex, rank: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reranking, "FACTS_FADE", 0.0)  # three companies are a sparse neighbourhood
+    monkeypatch.setattr(scores, "FACTS_FADE", 0.0)  # three companies are a sparse neighbourhood
     weights = ComparableWeights(
         business=1.0, size_gap=0.0, size_unknown=0.0, same_country=9.0, slope=1.0, intercept=0.0
     )

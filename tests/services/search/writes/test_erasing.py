@@ -18,7 +18,7 @@ from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import ErasureState
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.query_encoders import QueryEncoders
+from similarity.search.queries.encoders import QueryEncoders
 from similarity.upkeep.erasure import Eraser
 from tests.factories import ENCODER_ID, make_embedded, make_generation
 from tests.fakes import CountingEncoder

@@ -21,7 +21,7 @@ from similarity.index.elastic.documents import (
 )
 from similarity.index.elastic.mapping import DERIVED, generation_mapping
 from similarity.index.numbers import number_key
-from similarity.index.rules import fold
+from similarity.index.validation import fold
 from tests.factories import make_company, make_embedded, make_generation, unit_vector
 from tests.similarity.index.elastic.companies import DOCUMENTS
 

@@ -1,0 +1,165 @@
+"""`add_companies`: write a list of records or a DataFrame to an index with one call.
+
+index = open_index("companies.db", create=True)
+add_companies(index, frame.to_dict("records"))
+for hit in Searcher(index).search("nike").hits:
+    print(hit.company.name, hit.probability)
+"""
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain, islice
+
+from similarity.company import Company, EmbeddedCompany, utc_now, version_of
+from similarity.encoder import TextEncoder
+from similarity.errors import InvalidCompany, InvalidInput
+from similarity.generations.new import ensure_generation, promote_first
+from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
+from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
+from similarity.ingest.file_columns import FileColumns, KnownAttributes, match_columns
+from similarity.ingest.load import removed_fields
+from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, parse_record
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
+from similarity.settings import Settings
+
+CHUNK = 1_024
+
+
+def add_companies(
+    index: CompanyIndex,
+    companies: Iterable[Company | Mapping[str, object]],
+    *,
+    encoder: TextEncoder | None = None,
+    columns: Columns | None = None,
+) -> list[WriteResult]:
+    """Embed and write companies, or records with the fields of a company; return one result for each, in order.
+
+    `encoder`: by default the encoder of the index, else the one that ships with the project. `columns`: the key of a
+    record for each field and attribute, and the types of attributes, which the index then declares. Other keys are
+    found as the columns of a file are: fields in any case, and the attributes that the index declares or that its
+    companies have. The reason of a result says which values and keys were ignored, which stored values the record
+    removed because it lacks them, and which later record with the same id replaced it. A company that is stored with
+    the same content is unchanged. The first call creates the first generation of the index and promotes it. Stored
+    texts are not encoded again. SIMILARITY_BUNDLES is needed only if the bundles are not stored next to the index.
+
+    Raises:
+        InvalidCompany: a record breaks a rule; the message has its position and id. The chunks before it are written.
+        InvalidInput: an item is neither a company nor a record, or several of its keys could be one field.
+        EncoderMismatch: the index has vectors of another encoder.
+    """
+    now = utc_now()
+    columns = columns or Columns()
+    chunks = _Records(columns, KnownAttributes.of_index(index), now).chunks(companies)
+    first = next(chunks, None)
+    if first is None:
+        return []
+    settings = Settings.from_environment(os.environ)
+    store = store_folder(index.location, settings.bundles)
+    encoder = encoder or TextEncoder(bundle_for(index, store, chosen=settings.bundle))
+    generation = ensure_generation(index, encoder.bundle, now=now)
+    keep_bundle(encoder.bundle, store)
+    for warning in index.attributes().retyped_by(columns.schema):
+        warnings.warn(warning, stacklevel=2)
+    index.declare(columns.schema)
+    results: list[WriteResult] = []
+    with WriterLease(index) as writer:
+        for parsed in chain([first], chunks):
+            changes = [each.change for each in parsed]
+            before: dict[str, EmbeddedCompany] = {}
+            written = write_changes(
+                writer,
+                {encoder.encoder_id: encoder},
+                changes,
+                now=now,
+                # A record that restores the stored content after another record of its id is a change.
+                skip_unchanged=len({change.id for change in changes}) == len(changes),
+                on_stored=before.update,
+            )
+            results += [
+                replace(result, reason="; ".join(filter(None, (result.reason, *each.warnings, _removed(each, before)))))
+                for each, result in zip(parsed, written, strict=True)
+            ]
+    promote_first(index, generation)
+    return _with_replaced(results)
+
+
+def _with_replaced(results: Sequence[WriteResult]) -> list[WriteResult]:
+    """Return the results; the reason of one whose company a later record has replaced says so."""
+    last = {result.id: position for position, result in enumerate(results) if result.outcome is WriteOutcome.APPLIED}
+    return [
+        replace(result, reason="; ".join(filter(None, (f"replaced by companies[{last[result.id]}]", result.reason))))
+        if result.outcome is WriteOutcome.APPLIED and last[result.id] > position
+        else result
+        for position, result in enumerate(results)
+    ]
+
+
+class _Records:
+    """Turns companies and records into changes; finds the fields once for each set of keys."""
+
+    def __init__(self, columns: Columns, known: KnownAttributes, now: datetime) -> None:
+        self._columns = columns
+        self._known = known
+        self._now = now
+        self._found: dict[tuple[object, ...], FileColumns] = {}
+
+    def chunks(self, companies: Iterable[Company | Mapping[str, object]]) -> Iterator[list[ParsedRecord]]:
+        numbered = enumerate(companies)
+        while chunk := list(islice(numbered, CHUNK)):
+            yield [self._parsed(position, each) for position, each in chunk]
+
+    def _parsed(self, position: int, item: object) -> ParsedRecord:
+        if isinstance(item, Company):
+            version = version_of(self._now, now=self._now)
+            return ParsedRecord(change=VersionedCompany(company=item, version=version, untimed=True))
+        if not isinstance(item, Mapping):
+            raise InvalidInput(
+                f"companies[{position}], {item!r:.40}, is neither a company nor a record; pass add_companies a list of "
+                'Company or of dicts with id, name and description, such as frame.to_dict("records")'
+            )
+        found = self._found_columns(position, item)
+        try:
+            parsed = parse_record(item, columns=found.columns, now=self._now)
+        except InvalidCompany as error:
+            company_id = found.columns.value(item, "id")
+            raise InvalidCompany(
+                error.field, f"{error.reason}, in companies[{position}] (id {company_id!r:.140})"
+            ) from None
+        return replace(parsed, warnings=(*parsed.warnings, *_ignored(found)))
+
+    def _found_columns(self, position: int, record: Record) -> FileColumns:
+        keys = tuple(record)
+        if keys not in self._found:
+            names = [key for key in keys if isinstance(key, str)]
+            try:
+                found = match_columns(names, self._columns, known=self._known, option=_argument)
+            except InvalidInput as error:
+                raise InvalidInput(f"companies[{position}]: {error}") from None
+            others = [str(key) for key in keys if not isinstance(key, str)]
+            self._found[keys] = replace(found, ignored=[*found.ignored, *others])
+        return self._found[keys]
+
+
+def _ignored(found: FileColumns) -> list[str]:
+    """Return the text that names the ignored keys, and how to keep one; none if there are none."""
+    if not found.ignored:
+        return []
+    return [f"ignored: {found.ignored_text}; keep one as an attribute with {_argument('attribute', 'NAME')}"]
+
+
+def _removed(parsed: ParsedRecord, before: Mapping[str, EmbeddedCompany]) -> str:
+    """Return the text that names the stored values that a record lacks and so removes; empty if there are none."""
+    change = parsed.change
+    if not isinstance(change, VersionedCompany) or change.id not in before:
+        return ""
+    removed = removed_fields(before[change.id].company, change.company, {}, Columns())
+    return f"removed, because the record lacks them: {', '.join(removed)}" if removed else ""
+
+
+def _argument(kind: str, name: str) -> str:
+    """Return the argument of `add_companies` that names a column."""
+    return f"columns=Columns({'attributes' if kind == 'attribute' else 'fields'}={{{name!r}: KEY}})"

@@ -1,0 +1,1 @@
+"""Why a hit is a hit: shared facts, and the phrases with the largest effect."""

@@ -1,0 +1,1 @@
+"""Filters as users write them: short texts, countries by any spelling, ranges of levels."""

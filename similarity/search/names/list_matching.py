@@ -1,0 +1,350 @@
+"""Matching of names and websites, as people write them, with the companies of an index.
+
+The most precise evidence decides: website, then name or alias, then id, then the core of the name, then the same words,
+a common beginning, and a typing error. If several companies fit equally well, none is chosen and all are candidates,
+because a wrong match costs the user more than a missing one.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from similarity.company import Company
+from similarity.index.attributes import AttributeSchema
+from similarity.index.protocol import CompanyIndex
+from similarity.search.countries import countries_differ, country_code, is_same_country
+from similarity.search.names.comparison import (
+    How,
+    contains_core,
+    core_of,
+    cores_of,
+    differs_by_typo,
+    domain_of,
+    exact_match,
+    extends_core,
+    has_initials,
+    has_legal_form,
+    has_same_words,
+    is_short,
+    name_similarity,
+)
+from similarity.search.names.confidence import confidence_of, is_sure_part
+from similarity.search.names.index_queries import possible_ids, queries, shorter_queries
+from similarity.search.names.namesakes import is_same_company, larger_namesakes, largest_or_only
+
+MAX_FOUND = 50
+MIN_CANDIDATE_SIMILARITY = 0.6
+LIKE_NAME = 0.85
+"""The least similarity of a row's name to a name of its website's company at which no other company is searched."""
+ENOUGH_CANDIDATES = 20
+"""Shorter queries run until this number of candidates is found."""
+OUT_OF_TIME = "similar names were not searched, because the list took too long; send the rows with this message again"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCompany:
+    """A row of a list: the name or the website of a company, or both.
+
+    `country` is used to choose between several companies with the same name.
+    """
+
+    name: str = ""
+    domain: str = ""
+    country: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
+
+    `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
+    the row may mean, best first. `is_contested`: whether several companies fit equally well.
+    """
+
+    company: Company | None = None
+    how: How | None = None
+    confidence: float | None = None
+    candidates: tuple[Company, ...] = ()
+    miss: str = ""
+    is_contested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowMatcher:
+    """Matches rows with the companies of one generation. Thread-safe.
+
+    Similar names are searched only while `has_time()` is true.
+
+    `sizes`: the attributes of the index. `as_typed`: whether a person types one name and sees the company at once. Then
+    "tsmc" also matches the domain tsmc.com, and a part of a name matches a prominent company. Of several companies, the
+    largest is chosen. In lists of names these matches are wrong too often without a check by a person.
+    """
+
+    index: CompanyIndex
+    generation: str
+    sizes: AttributeSchema = field(default_factory=AttributeSchema)
+    as_typed: bool = False
+    has_time: Callable[[], bool] = lambda: True
+
+    def match(self, row: ListedCompany) -> Match:
+        """Return the company that matches `row`, or the reason why no company was chosen."""
+        match = self._match(row)
+        if match.company is None or match.how is None:
+            return match
+        if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
+            return self._contradicted(row, match.company)
+        if not self.as_typed and match.how in {How.ID, How.NAME}:
+            found = list(self._find(core_of(row.name)).values())
+            if larger := larger_namesakes(row.name, match.company, found, self.sizes):
+                return _contested(row, match.company, larger)
+        return replace(match, confidence=confidence_of(match.how, core_of(row.name)))
+
+    def _match(self, row: ListedCompany) -> Match:
+        if not row.name and not row.domain:
+            return Match(miss="the row has neither a name nor a domain; give one of them")
+        by_domain = self._by_domain(row)
+        by_name = self._by_name(row) if row.name else None
+        if by_domain and by_domain.company and by_name is None and row.name and not _is_named(by_domain.company, row):
+            by_name = self._by_id(row) or (self._by_similar_name(row) if self.has_time() else None)
+        if by_domain and by_name and _disagree(by_domain, by_name):
+            candidates = tuple(match.company for match in (by_domain, by_name) if match.company)
+            return Match(
+                candidates=candidates,
+                miss="the domain belongs to one company and the name to another; correct one of them",
+            )
+        exact = by_domain or by_name or self._by_id(row)
+        if exact is not None:
+            return exact
+        if not self.has_time():
+            return Match(miss=OUT_OF_TIME)
+        return self._by_similar_name(row) if row.name else self._unknown_domain(row.domain)
+
+    def _contradicted(self, row: ListedCompany, company: Company) -> Match:
+        """Return the match of a row whose name is that of `company` in another country."""
+        core = core_of(row.name)
+        similar = self._most_similar(core, self._find(core).values())
+        of_country = [each for each in similar if is_same_country(each.country, row.country)]
+        reason = (
+            f"{company.name!r} is in {company.country} and the row in {row.country!r}; choose one, or give its domain"
+        )
+        return Match(candidates=(*of_country, company), miss=reason)
+
+    def _by_domain(self, row: ListedCompany) -> Match | None:
+        domain = domain_of(row.domain)
+        companies = [company for company in self._with_name(domain) if company.domain == domain] if domain else []
+        if len(companies) < 2:
+            return Match(companies[0], How.DOMAIN) if companies else None
+        core = core_of(row.name)
+        same_core = [company for company in companies if row.name and core in cores_of(company)]
+        return self._choose(same_core or companies, row, How.DOMAIN, f"have the domain {domain}")
+
+    def _unknown_domain(self, website: str) -> Match:
+        domain = domain_of(website)
+        if not domain:
+            return Match(miss=f"{website!a} is not a website such as 'example.com'")
+        website_name = domain.partition(".")[0]
+        candidates = self._most_similar(website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND))
+        return Match(candidates=candidates, miss=f"no company has the domain {domain}")
+
+    def _by_name(self, row: ListedCompany) -> Match | None:
+        found = [(company, exact_match(company, row.name)) for company in self._with_name(row.name)]
+        for how in (How.NAME, How.ALIAS):
+            if companies := [company for company, found_how in found if found_how is how]:
+                return self._choose(companies, row, how, f"have the name {row.name!r}")
+        # The index also resolves domains, so the remaining companies have the name as their domain.
+        companies = [company for company, found_how in found if found_how is None]
+        return self._choose(companies, row, How.DOMAIN, f"have the domain {row.name}") if companies else None
+
+    def _by_id(self, row: ListedCompany) -> Match | None:
+        stored = self.index.get(self.generation, [row.name]).get(row.name) if row.name else None
+        return Match(stored.company, How.ID) if stored else None
+
+    def _with_name(self, name: str) -> list[Company]:
+        """Return the companies with the domain `name`; if there are none, those with this name or alias."""
+        return self._with_ids(self.index.resolve(self.generation, _not_as_id(name))[:MAX_FOUND])
+
+    def _with_ids(self, ids: Sequence[str]) -> list[Company]:
+        by_id = self.index.get(self.generation, ids)
+        return [by_id[company_id].company for company_id in ids if company_id in by_id]
+
+    def _by_similar_name(self, row: ListedCompany) -> Match:
+        core = core_of(row.name)
+        found: dict[str, Company] = {}
+        for query in queries(row.name, core):
+            found |= self._find(query)
+        cores = {company_id: cores_of(company) for company_id, company in found.items()}
+        for how, fits, verb in (
+            (How.LEGAL_FORM, _is_core, "have, apart from the legal form, the name"),
+            (How.WORDS, _has_words, "have a name with the words of"),
+        ):
+            if fitting := [company for company_id, company in found.items() if fits(core, cores[company_id])]:
+                longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
+                return self._choose_or_longer(fitting, longer, row, how, f"{verb} {row.name!r}")
+        if match_by_short_name := self._by_short_name(row, core, found, cores):
+            return match_by_short_name
+        if not self.has_time():
+            return self._no_match(core, found.values())
+        words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
+        similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
+        misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
+        if misspelled:
+            return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
+        found |= {company.id: company for company in similar}
+        for query in shorter_queries(core):
+            if len(found) < ENOUGH_CANDIDATES:
+                found |= self._find(query)
+        return self._no_match(core, found.values())
+
+    def _no_match(self, core: str, companies: Iterable[Company]) -> Match:
+        """Return the match of a row without a company; `companies` with similar names become its candidates."""
+        candidates = self._most_similar(core, companies)
+        if candidates:
+            reason = f"no company has that name; the most similar name is {candidates[0].name!r}"
+            return Match(candidates=candidates, miss=reason)
+        return Match(miss="no company has that name or a similar one")
+
+    def _most_similar(self, core: str, companies: Iterable[Company]) -> tuple[Company, ...]:
+        """Return the companies with a similar name or alias, most similar first, the larger first of equal ones."""
+        likeness = {each.id: max(_likeness(core, other) for other in cores_of(each)) for each in companies}
+        similar = [each for each in companies if likeness[each.id] >= MIN_CANDIDATE_SIMILARITY]
+        by_size = sorted(similar, key=lambda each: (-(self.sizes.size_of(each) or 0.0), each.id))
+        return tuple(sorted(by_size, key=lambda each: -likeness[each.id]))
+
+    def _find(self, query: str) -> dict[str, Company]:
+        return {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
+
+    def _by_short_name(
+        self, row: ListedCompany, core: str, found: dict[str, Company], cores: dict[str, list[str]]
+    ) -> Match | None:
+        """Return the match of a short name: a part of a company's name, the name of its website, or its id.
+
+        `found`: companies found by words of the name. If no company fits, returns None.
+        """
+        fitting: dict[str, tuple[Company, How]] = {}
+        possible = [] if country_code(core) else found.values()  # "Hong Kong" is no company
+        for company in possible:
+            prominent = self._is_prominent(company)
+            if countries_differ(row.country, company.country):
+                continue
+            if extends_core(core, cores[company.id]) and (prominent or not is_short(core)):
+                fitting[company.id] = company, How.PREFIX
+            elif prominent and contains_core(core, cores[company.id]):
+                fitting[company.id] = company, How.PART
+        if self.as_typed:
+            for company in self._with_website_name(core):
+                fitting[company.id] = company, How.WEBSITE_NAME
+        for company in self._with_ids(possible_ids(row.name)):
+            if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" is not the company with the id MS
+                fitting[company.id] = company, How.ID
+        if not fitting:
+            return None
+        companies = [company for company, _ in fitting.values()]
+        match = self._choose(companies, row, How.SIZE, f"may be meant by {row.name!r}")
+        if match.company is None:
+            return match
+        how = fitting[match.company.id][1]
+        if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
+            reason = f"{row.name!r} is only a part of the name of {match.company.name!r}; give more of the name"
+            return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
+        return replace(match, how=how if len(companies) == 1 else How.SIZE)
+
+    def _with_website_name(self, core: str) -> list[Company]:
+        """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
+
+        Of initials, also those with the domain jnj.com or jj.com for "j and j".
+        """
+        words = core.split()
+        domains = dict.fromkeys(f"{separator.join(words)}.com" for separator in ("", "-"))
+        short_domains = dict.fromkeys(f"{''.join(words).replace('and', each)}.com" for each in ("n", ""))
+        if "and" not in words or not is_short(core):
+            short_domains = {}
+        references = [_not_as_id(domain) for domain in {**domains, **short_domains}]
+        ids_of = self.index.resolve_many(self.generation, references) if words else {}
+        companies = self._with_ids([company_id for ids in ids_of.values() for company_id in ids[:MAX_FOUND]])
+        return [
+            company
+            for company in companies
+            if company.domain in domains or (company.domain in short_domains and has_initials(core, cores_of(company)))
+        ]
+
+    def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
+        """Return the match with the only company of the row's country, or with the largest; else no company.
+
+        `predicate` completes the reason "<count> companies ...".
+        """
+        companies = _of_country(companies, row)
+        if len(companies) == 1:
+            return Match(companies[0], how)
+        if self.as_typed and (largest := largest_or_only(core_of(row.name), companies, self.sizes)):
+            return Match(largest, How.SIZE)
+        count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
+        reason = f"{count} companies {predicate}; choose one, or give its domain"
+        return Match(candidates=tuple(companies), miss=reason, is_contested=True)
+
+    def _choose_or_longer(
+        self, companies: Sequence[Company], longer: Sequence[Company], row: ListedCompany, how: How, predicate: str
+    ) -> Match:
+        """Return the match with one of `companies`, unless a large one of `longer`, which begin so, may be meant."""
+        match = self._choose(companies, row, how, predicate)
+        is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
+        if match.company is None or (match.how is How.SIZE and is_word):
+            wider = self._choose([*companies, *longer], row, how, predicate)
+            if wider.company or match.company is None:
+                return wider
+        larger = [company for company in longer if self.sizes.is_prominent(company)]
+        if not larger or self.sizes.is_prominent(match.company) or not is_word:
+            return match
+        return _contested(row, match.company, larger)
+
+    def _is_prominent(self, company: Company) -> bool:
+        return self.as_typed and self.sizes.is_prominent(company)
+
+
+def _contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:
+    reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
+    return Match(candidates=(company, *larger), miss=reason, is_contested=True)
+
+
+def _not_as_id(name: str) -> str:
+    """Return a reference that the index resolves as a domain, name or alias, but not as an id.
+
+    A leading space has this effect: an id has none, and domains and names are compared without it.
+    """
+    return f" {name}"
+
+
+def _is_core(core: str, cores: Sequence[str]) -> bool:
+    return core in cores
+
+
+def _has_words(core: str, cores: Sequence[str]) -> bool:
+    return any(has_same_words(core, each) for each in cores)
+
+
+def _likeness(core: str, other: str) -> float:
+    """Return the similarity of two cores, or of the first words of the other ("spotfy", Spotify Technology)."""
+    beginning = " ".join(other.split()[: len(core.split())])
+    return max(name_similarity(core, other), 0.9 * name_similarity(core, beginning))
+
+
+def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
+    """Return the companies of the row's country; if there are none, all companies."""
+    return [each for each in companies if is_same_country(each.country, row.country)] or companies
+
+
+def _disagree(by_domain: Match, by_name: Match) -> bool:
+    one, other = by_domain.company, by_name.company
+    return one is not None and other is not None and not is_same_company(one, other)
+
+
+def _is_named(company: Company, row: ListedCompany) -> bool:
+    """Return whether the row's name is like a name of the company, or is the first part of its website."""
+    core = core_of(row.name)
+    cores = cores_of(company)
+    letters = core.replace(" ", "")
+    return (
+        letters == company.domain.partition(".")[0].replace("-", "")
+        or max(name_similarity(core, each) for each in cores) >= LIKE_NAME
+        or extends_core(core, cores)
+        or contains_core(core, cores)
+        or has_initials(core, cores)
+    )

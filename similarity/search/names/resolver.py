@@ -1,0 +1,146 @@
+"""Resolution of references (ids, domains, names, aliases) to companies, exactly or as people type them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from similarity.company import Company, EmbeddedCompany
+from similarity.index.protocol import CompanyIndex, Generation
+from similarity.search.errors import AmbiguousCompany, UnknownCompany
+from similarity.search.names.comparison import How, core_of, exact_match
+from similarity.search.names.confidence import confidence_of
+from similarity.search.names.list_matching import MAX_FOUND, ListedCompany, Match, RowMatcher
+from similarity.search.names.namesakes import choose_namesake, has_namesakes, largest_or_only
+
+CANDIDATES_SHOWN = 20
+SUGGESTIONS_SHOWN = 5
+IDS_PER_REQUEST = 1_000
+MIN_CONFIDENCE = 0.75
+"""A match with a lower confidence is only suggested."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCompany:
+    """The company that a reference resolves to.
+
+    `confidence`: measured share of correct matches of this kind (`match_confidence`). It is 1 for an id, and for a
+    domain, name or alias that only this company has. `others`: companies that the reference may also mean.
+    """
+
+    document: EmbeddedCompany
+    confidence: float = 1.0
+    others: tuple[Company, ...] = ()
+
+
+Resolved: TypeAlias = FoundCompany | UnknownCompany | AmbiguousCompany
+"""The company that a reference resolves to, or the reason why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Resolves references to companies of one `generation`.
+
+    An id takes precedence over domains, names and aliases. If the reference equals none of these, the company with the
+    most similar name is chosen (`list_matching`). If `exact` is true, similar names are only suggested.
+    """
+
+    index: CompanyIndex
+    generation: Generation
+    exact: bool = False
+
+    def company(self, reference: str) -> FoundCompany:
+        """Return the company that `reference` resolves to.
+
+        Raises:
+            UnknownCompany: no company matches.
+            AmbiguousCompany: several companies match equally well.
+        """
+        found = self.companies([reference], max_similar_searches=1)[reference]
+        if not isinstance(found, FoundCompany):
+            raise found
+        return found
+
+    def companies(self, references: Iterable[str], *, max_similar_searches: int) -> dict[str, Resolved]:
+        """Return the company or the error for each of `references`.
+
+        Similar names are searched only for the first `max_similar_searches` references without an exact match, then
+        namesakes of exact names, because such a search is slow.
+        """
+        distinct = list(dict.fromkeys(references))
+        by_id = self.stored(distinct)
+        resolved: dict[str, Resolved] = {company_id: FoundCompany(stored) for company_id, stored in by_id.items()}
+        not_ids = [reference for reference in distinct if reference not in resolved]
+        ids_of = self.index.resolve_many(self.generation.name, not_ids) if not_ids else {}
+        by_id = self.stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
+        searches = 0
+        for reference, ids in sorted(ids_of.items(), key=lambda item: len(item[1]) == 1):
+            # The company may have been deleted after `resolve_many`, so its id may be missing from `by_id`.
+            if len(ids) == 1 and ids[0] in by_id:
+                is_checked = searches < max_similar_searches and self._is_name(reference, by_id[ids[0]].company)
+                searches += is_checked
+                found = self._of_name(reference, [by_id[ids[0]].company]) if is_checked else None
+                resolved[reference] = found or FoundCompany(by_id[ids[0]])
+            elif searches < max_similar_searches:
+                searches += 1
+                resolved[reference] = self._most_similar(reference, ids)
+            else:
+                resolved[reference] = self._error(reference, ids, Match())
+        return {reference: resolved[reference] for reference in distinct}
+
+    def _is_name(self, reference: str, company: Company) -> bool:
+        """Return whether a namesake of a company that `reference` names exactly may be meant."""
+        return not self.exact and has_namesakes(reference) and exact_match(company, reference) is not None
+
+    def _of_name(self, reference: str, exact: Sequence[Company]) -> Resolved | None:
+        """Return the company that the name of the companies `exact` means; None if it has been deleted."""
+        sizes = self.index.attributes()
+        found = self.index.find(self.generation.name, core_of(reference), limit=MAX_FOUND)
+        choice = choose_namesake(reference, exact, found, sizes)
+        if choice.company is None:
+            return self._error(reference, (), Match(candidates=choice.others, is_contested=True))
+        stored = self.stored([choice.company.id]).get(choice.company.id)
+        if stored is None:
+            return None
+        how = How.NAME if len(exact) == 1 and choice.company == exact[0] else How.SIZE
+        is_certain = how is How.NAME and not choice.others
+        return FoundCompany(stored, 1.0 if is_certain else confidence_of(how, core_of(reference)), choice.others)
+
+    def _most_similar(self, reference: str, ids: Sequence[str]) -> Resolved:
+        """Return the company with the most similar name, or the largest of several exact matches `ids`."""
+        sizes = self.index.attributes()
+        if len(ids) > 1:
+            same_name = self._companies(ids[:CANDIDATES_SHOWN])
+            if same_name and self._is_name(reference, same_name[0]) and (found := self._of_name(reference, same_name)):
+                return found
+            largest = None if self.exact else largest_or_only(core_of(reference), same_name, sizes)
+            match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
+        else:
+            match = RowMatcher(self.index, self.generation.name, sizes, as_typed=True).match(
+                ListedCompany(name=reference)
+            )
+        if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
+            by_id = self.stored([match.company.id])
+            if match.company.id in by_id:
+                return FoundCompany(by_id[match.company.id], match.confidence or 0.0)
+        error = self._error(reference, ids, match)
+        is_unlike_all = isinstance(error, UnknownCompany) and not error.suggestions
+        return UnknownCompany(reference, is_unlike_all=not self.exact) if is_unlike_all else error
+
+    def _error(self, reference: str, ids: Sequence[str], match: Match) -> UnknownCompany | AmbiguousCompany:
+        """Return the error for a reference with the exact matches `ids` and the similar names in `match`."""
+        if len(ids) > 1 or (match.is_contested and not self.exact):
+            candidates = match.candidates or self._companies(ids[:CANDIDATES_SHOWN])
+            return AmbiguousCompany(reference, candidates[:CANDIDATES_SHOWN], count=max(len(ids), len(candidates)))
+        suggestions = [match.company] if match.company else list(match.candidates)
+        return UnknownCompany(reference, suggestions[:SUGGESTIONS_SHOWN])
+
+    def _companies(self, ids: Sequence[str]) -> list[Company]:
+        by_id = self.stored(ids)
+        return [by_id[company_id].company for company_id in ids if company_id in by_id]
+
+    def stored(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
+        """Return the stored companies among `ids`, by id."""
+        by_id: dict[str, EmbeddedCompany] = {}
+        for start in range(0, len(ids), IDS_PER_REQUEST):
+            by_id |= self.index.get(self.generation.name, ids[start : start + IDS_PER_REQUEST])
+        return by_id

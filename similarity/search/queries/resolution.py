@@ -1,0 +1,256 @@
+"""Resolve all references of a query: its anchors, negatives, exclusions, and its query vector."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from similarity.company import Company, EmbeddedCompany, Vector
+from similarity.errors import InvalidInput
+from similarity.preparation.language import detect_language
+from similarity.preparation.words import has_content
+from similarity.search.duplicates import SHARED_HOSTS
+from similarity.search.errors import AmbiguousCompany, TooFewWords, UnknownCompany
+from similarity.search.names.comparison import domain_of
+from similarity.search.names.namesakes import namesake_warning
+from similarity.search.names.resolver import CANDIDATES_SHOWN, FoundCompany, Resolved, Resolver
+from similarity.search.queries.question import Anchor, Question
+from similarity.search.queries.vector import query_vector
+from similarity.search.readability import language_warning
+
+MAX_SIMILAR_NAMES = 20
+
+
+class Role(StrEnum):
+    """The role of a reference in a query."""
+
+    ANCHOR = "anchor"
+    NEGATIVE = "negative"
+    EXCLUDE = "exclude"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedAnchor:
+    """An anchor or a negative with its vector. `document`: the company; None if `reference` is free text.
+
+    `languages`: those that the encoder reads. `confidence`, `others`: see `FoundCompany`. `duplicates`: ids of
+    companies that would be hits but are the same company.
+    """
+
+    reference: str
+    weight: float
+    document: EmbeddedCompany | None
+    vector: Vector
+    languages: tuple[str, ...]
+    confidence: float = 1.0
+    others: tuple[Company, ...] = ()
+    duplicates: tuple[str, ...] = ()
+
+    @property
+    def language(self) -> str:
+        """The ISO 639 code of the description or the text; `und` if it is too short to tell."""
+        return detect_language(self.reference) if self.document is None else self.document.language
+
+    @property
+    def warning(self) -> str | None:
+        """A warning if the encoder cannot read the description or the text."""
+        if self.document is None:
+            return language_warning("text", self.reference, self.language, self.languages)
+        return language_warning("description", self.document.company.description, self.language, self.languages)
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """A key: equal for two references to the same company, and for two equal texts."""
+        return ("text", self.reference) if self.document is None else ("company", self.document.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A reference of a query that matches no company, several, or one that has too few words to rank by."""
+
+    reference: str
+    role: Role
+    error: UnknownCompany | AmbiguousCompany | TooFewWords
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedQuestion:
+    """A query whose references are resolved, except those in `unresolved`.
+
+    `excluded`: documents of the exclusions. `excluded_ids`: their ids and those of the anchors and negatives.
+    `vector`: the query vector (see `query_vector`).
+    """
+
+    anchors: tuple[ResolvedAnchor, ...]
+    negatives: tuple[ResolvedAnchor, ...]
+    excluded_ids: frozenset[str]
+    excluded: tuple[EmbeddedCompany, ...]
+    unresolved: tuple[Unresolved, ...]
+    vector: Vector
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings on anchors and negatives that the encoder cannot read; then no hit has a probability."""
+        return tuple(each.warning for each in (*self.anchors, *self.negatives) if each.warning is not None)
+
+    @property
+    def namesake_warnings(self) -> tuple[str, ...]:
+        """A warning for each anchor and negative whose name may also mean other companies."""
+        return tuple(
+            namesake_warning(each.reference, each.document.company, each.others)
+            for each in (*self.anchors, *self.negatives)
+            if each.document is not None and each.others
+        )
+
+    @property
+    def documents(self) -> list[EmbeddedCompany]:
+        """The documents of the anchors, then of the negatives, without those that are free text."""
+        return [each.document for each in (*self.anchors, *self.negatives) if each.document is not None]
+
+
+def resolve_question(
+    question: Question,
+    resolver: Resolver,
+    encode: Callable[[Sequence[str]], dict[str, Vector]],
+    *,
+    max_similar_names: int = MAX_SIMILAR_NAMES,
+) -> ResolvedQuestion:
+    """Resolve the references of `question`. If it has free texts, `encode` returns their vectors.
+
+    Similar names, whose search is slow, are searched for at most `max_similar_names` references.
+
+    Raises:
+        UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
+        TooFewWords: a text has no word to rank by.
+        InvalidInput: a company is both anchor and negative, or anchors and negatives cancel out.
+    """
+    both = (*question.anchors, *question.negatives)
+    references = [each.company for each in both if each.company is not None]
+    known = resolver.companies(references, max_similar_searches=max_similar_names)
+    # A name that is only similar must not remove a company that nobody named. There may be 10,000 exclusions, so
+    # similar names are suggested only for few.
+    left = max_similar_names - len(references)
+    suggested = len(question.exclude) if len(question.exclude) <= left else 0
+    omitted = replace(resolver, exact=True).companies(question.exclude, max_similar_searches=suggested)
+    texts = [each.text for each in both if each.text is not None]
+    for text in texts:
+        # People who describe what they look for write two words, such as "insulin pumps".
+        if not has_content(text, at_least=1):
+            raise TooFewWords(f"the text {text!r:.100}")
+    vectors = encode(texts) if texts else {}
+    unresolved: list[Unresolved] = []
+    languages = resolver.generation.languages
+    anchors = _resolved(question.anchors, Role.ANCHOR, known, vectors, unresolved, languages=languages)
+    if not anchors:
+        raise _no_anchor(unresolved)
+    negatives = _resolved(question.negatives, Role.NEGATIVE, known, vectors, unresolved, languages=languages)
+    _refuse_overlap(anchors, negatives)
+
+    excluded: list[EmbeddedCompany] = []
+    excluded_ids = {each.document.id for each in (*anchors, *negatives) if each.document is not None}
+    for reference in dict.fromkeys(question.exclude):
+        found = omitted[reference]
+        if isinstance(found, FoundCompany):
+            excluded.append(found.document)
+            excluded_ids.add(found.document.id)
+        elif ids := _ids_of_one_domain(found):
+            excluded_ids |= ids
+        else:
+            unresolved.append(Unresolved(reference, Role.EXCLUDE, found))
+    listed = resolver.stored(list({each for ids in question.exclude_lists.values() for each in ids}))
+    excluded += listed.values()
+    excluded_ids |= listed.keys()
+    return ResolvedQuestion(
+        anchors=anchors,
+        negatives=negatives,
+        excluded_ids=frozenset(excluded_ids),
+        excluded=tuple(excluded),
+        unresolved=tuple(unresolved),
+        vector=query_vector(
+            [anchor.vector for anchor in anchors],
+            weights=[anchor.weight for anchor in anchors],
+            negatives=[negative.vector for negative in negatives],
+        ),
+    )
+
+
+def require_vector(document: EmbeddedCompany) -> None:
+    """Raise TooFewWords if the company has no vector."""
+    if not document.has_vector:
+        raise _too_few_words(document)
+
+
+def _too_few_words(document: EmbeddedCompany) -> TooFewWords:
+    return TooFewWords(f"the description of {document.company.name} ({document.id})")
+
+
+def _resolved(
+    anchors: Sequence[Anchor],
+    role: Role,
+    known: Mapping[str, Resolved],
+    vectors: Mapping[str, Vector],
+    unresolved: list[Unresolved],
+    *,
+    languages: tuple[str, ...],
+) -> tuple[ResolvedAnchor, ...]:
+    """Return the anchors that are free text or a company with a vector; the others are added to `unresolved`."""
+    resolved: list[ResolvedAnchor] = []
+    for anchor in anchors:
+        reference, weight = anchor.reference, anchor.weight
+        if anchor.company is None:
+            resolved.append(
+                ResolvedAnchor(
+                    reference=reference,
+                    weight=weight,
+                    document=None,
+                    vector=vectors[reference],
+                    languages=languages,
+                )
+            )
+            continue
+        found = known[anchor.company]
+        if not isinstance(found, FoundCompany):
+            unresolved.append(Unresolved(reference, role, found))
+        elif not found.document.has_vector:
+            unresolved.append(Unresolved(reference, role, _too_few_words(found.document)))
+        else:
+            resolved.append(
+                ResolvedAnchor(
+                    reference=reference,
+                    weight=weight,
+                    document=found.document,
+                    vector=found.document.vector,
+                    languages=languages,
+                    confidence=found.confidence,
+                    others=found.others,
+                )
+            )
+    return tuple(resolved)
+
+
+def _refuse_overlap(anchors: Sequence[ResolvedAnchor], negatives: Sequence[ResolvedAnchor]) -> None:
+    near = {anchor.identity: anchor.reference for anchor in anchors}
+    for negative in negatives:
+        if negative.identity in near:
+            reference = near[negative.identity]
+            also = "" if reference == negative.reference else f" (as {negative.reference!r})"
+            raise InvalidInput(f"{reference!r} is both an anchor and a negative{also}; remove it from one of the two")
+
+
+def _no_anchor(unresolved: Sequence[Unresolved]) -> InvalidInput:
+    """Return the error of the first anchor, with the messages of all."""
+    error = unresolved[0].error
+    error.args = ("; ".join(dict.fromkeys(str(each.error) for each in unresolved)),)
+    return error
+
+
+def _ids_of_one_domain(error: UnknownCompany | AmbiguousCompany) -> frozenset[str]:
+    """Return the ids of the companies whose common domain is the excluded reference: they are one company.
+
+    Empty if the reference is not such a domain.
+    """
+    if not isinstance(error, AmbiguousCompany):
+        return frozenset()
+    domain = domain_of(error.reference)
+    same = [each for each in error.candidates if each.domain == domain]
+    is_one = domain and domain not in SHARED_HOSTS and len(same) == len(error.candidates) < CANDIDATES_SHOWN
+    return frozenset(each.id for each in same) if is_one else frozenset()

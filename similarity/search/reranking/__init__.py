@@ -1,0 +1,1 @@
+"""The second stage: features of pairs, their scores, and the order of the candidates that the index returned."""

@@ -1,0 +1,194 @@
+"""Features of pairs of companies, from which the second stage of a search orders its candidates (`scores`).
+
+Each is computed from the pair and from the other candidates of the same query, so none depends on one corpus.
+docs/ranking.md measures them.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.company import Company, name_key
+from similarity.index.attributes import AttributeSchema
+from similarity.index.cjk import with_bigrams
+from similarity.preparation.language import UNDECIDED
+
+Floats: TypeAlias = NDArray[np.float64]
+Described: TypeAlias = Company | str
+"""An anchor: a company, or a description in free text."""
+
+FINE_INDUSTRY = "industry_fine"
+"""The attribute with a finer industry than the field `industry`, if companies have one."""
+INDUSTRY_FIELDS = (f"attributes.{FINE_INDUSTRY}", "industry")
+"""Fields of filters for the same industry, finest first."""
+UNKNOWN = 0.5
+"""The value of `same_industry` if one of the two companies has no industry."""
+LARGER = 0.5
+"""How much a step of size upwards counts beside one downwards: lists of peers name large companies more often."""
+DENSE = 0.85
+"""Mean cosine of the ranks SPARSITY_RANKS above which a neighbourhood counts as dense."""
+SPARSITY_RANKS = slice(100, 200)
+OTHER_LANGUAGE_WORDS = 0.1
+"""The value of `shared_words` of two texts in different languages, whose words tell nothing."""
+_BUCKETS = 1 << 16
+_CACHED_TEXTS = 20_000
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_CJK_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanyFeatures:
+    """What one company, or a free text, contributes to the features of a pair.
+
+    `words`: buckets of the distinct words, int64 `[words]`, without those of its own names. `fine_industry`,
+    `industry`, `country`: in the form in which names are compared; "" if unknown. `size`: in steps
+    (`AttributeSchema.size_of`). `language`: of the text, `und` if it is not known.
+    """
+
+    words: NDArray[np.int64]
+    fine_industry: str = ""
+    industry: str = ""
+    country: str = ""
+    size: float | None = None
+    language: str = UNDECIDED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairFeatures:
+    """Features of one anchor and each candidate, all float64 `[candidates]`.
+
+    `cosine`. `shared_words`: mean of the shares of the anchor's and of the candidate's words that both have, where a
+    word counts more the fewer candidates have it; words of a company's own names do not count, and between languages it
+    is OTHER_LANGUAGE_WORDS. `same_industry`: 1 if
+    the finest industry that both have is equal, else 0. `sparsity`: how far the anchor's neighbourhood is below DENSE
+    (the same for all candidates). `size_gap`: steps of size between the two; a larger candidate counts LARGER.
+    `size_unknown`, `same_country`: 1 or 0.
+    """
+
+    cosine: Floats
+    shared_words: Floats
+    same_industry: Floats
+    sparsity: Floats
+    size_gap: Floats
+    size_unknown: Floats
+    same_country: Floats
+
+
+def company_features(described: Described, schema: AttributeSchema, language: str = UNDECIDED) -> CompanyFeatures:
+    """Return the features of a company, or of a free text, which has only words; `language`: of its text."""
+    if isinstance(described, str):
+        return CompanyFeatures(words=_words(described, ""), language=language)
+    fine, industry = industries(described)
+    return CompanyFeatures(
+        words=_words(described.description, " ".join((described.name, *described.aliases))),
+        fine_industry=fine,
+        industry=industry,
+        country=_key(described.country),
+        size=schema.size_of(described),
+        language=language,
+    )
+
+
+def pair_features(
+    anchor: CompanyFeatures,
+    candidates: Sequence[CompanyFeatures],
+    cosines: Floats,
+    *,
+    neighbour_cosines: Sequence[float],
+) -> PairFeatures:
+    """Return the features of `anchor` and each candidate.
+
+    `neighbour_cosines`: cosines of the anchor's neighbours, highest first; they tell how dense its neighbourhood is.
+    """
+    gap, unknown = _size_features(anchor.size, [each.size for each in candidates])
+    words = shared_words(anchor.words, [each.words for each in candidates])
+    words[[_languages_differ(anchor, each) for each in candidates]] = OTHER_LANGUAGE_WORDS
+    return PairFeatures(
+        cosine=cosines,
+        shared_words=words,
+        same_industry=np.array([_same_industry(anchor, each) for each in candidates]),
+        sparsity=np.full(len(candidates), sparsity(neighbour_cosines)),
+        size_gap=gap,
+        size_unknown=unknown,
+        same_country=np.array([float(bool(anchor.country) and each.country == anchor.country) for each in candidates]),
+    )
+
+
+def sparsity(neighbour_cosines: Sequence[float]) -> float:
+    """Return how far the mean cosine of the neighbours at SPARSITY_RANKS is below DENSE.
+
+    In a small corpus the neighbours at these ranks are far away, and the first ones are competitors at cosines at
+    which a large corpus has hundreds of related companies. With fewer neighbours the last one counts.
+
+    >>> sparsity([0.9] * 200)
+    0.0
+    >>> round(sparsity([0.9, 0.55]), 2)
+    0.3
+    """
+    farther = neighbour_cosines[SPARSITY_RANKS] or neighbour_cosines[-1:]
+    return max(0.0, DENSE - float(np.mean(farther))) if len(farther) else 0.0
+
+
+def shared_words(own: NDArray[np.int64], others: Sequence[NDArray[np.int64]]) -> Floats:
+    """Return the feature `shared_words`, `[candidates]`; 0 for a text without words."""
+    if not others:
+        return np.zeros(0)
+    sizes = np.array([len(each) for each in others])
+    everyone = np.concatenate([*others, own])
+    documents = np.bincount(everyone, minlength=_BUCKETS)
+    weights = np.zeros(_BUCKETS)
+    # Inverse document frequency among anchor and candidates: what all of them do tells none of them apart.
+    weights[everyone] = np.log((len(others) + 2) / documents[everyone])
+    of_anchor = np.zeros(_BUCKETS)
+    of_anchor[own] = weights[own]
+    place = np.repeat(np.arange(len(others)), sizes)
+    joined = everyone[: sizes.sum()]
+    total = np.bincount(place, weights=weights[joined], minlength=len(others))
+    both = np.bincount(place, weights=of_anchor[joined], minlength=len(others))
+    return np.asarray((both / max(of_anchor.sum(), 1e-9) + both / np.maximum(total, 1e-9)) / 2)
+
+
+def industries(company: Company) -> tuple[str, str]:
+    """Return the company's industry at each of INDUSTRY_FIELDS, as names are compared; "" where it has none."""
+    return _key(str(company.attributes.get(FINE_INDUSTRY, ""))), _key(company.industry)
+
+
+def _languages_differ(one: CompanyFeatures, other: CompanyFeatures) -> bool:
+    return one.language != other.language and UNDECIDED not in {one.language, other.language}
+
+
+def _same_industry(anchor: CompanyFeatures, other: CompanyFeatures) -> float:
+    if anchor.fine_industry and other.fine_industry:
+        return float(anchor.fine_industry == other.fine_industry)
+    return float(anchor.industry == other.industry) if anchor.industry and other.industry else UNKNOWN
+
+
+def _size_features(size: float | None, others: Sequence[float | None]) -> tuple[Floats, Floats]:
+    if size is None:
+        return np.zeros(len(others)), np.zeros(len(others))
+    steps = np.array([0.0 if each is None else each - size for each in others])
+    return np.maximum(-steps, LARGER * steps), np.array([float(each is None) for each in others])
+
+
+# Corpora have a few hundred countries and industries.
+_key = lru_cache(maxsize=4096)(name_key)
+
+
+# The texts of one query are mostly those of the next.
+@lru_cache(maxsize=_CACHED_TEXTS)
+def _words(text: str, names: str) -> NDArray[np.int64]:
+    """Return the buckets of the distinct words of a text that are not in `names`, int64 `[words]`."""
+    words = _distinct(text) - _distinct(names)
+    return np.array(sorted({crc32(word.encode()) % _BUCKETS for word in words}), dtype=np.int64)
+
+
+def _distinct(text: str) -> set[str]:
+    text = text.lower()
+    # Bigrams of Chinese and Japanese have two characters; English words of two letters say little.
+    return set(_WORD.findall(text)) if text.isascii() else set(_CJK_WORD.findall(with_bigrams(text)))

@@ -1,0 +1,57 @@
+"""The order of companies in a search box."""
+
+import pytest
+
+from similarity.company import Company
+from similarity.index.attributes import AttributeSchema, parse_schema
+from similarity.search.names.suggestions import by_prominence
+from tests.factories import make_company
+
+SIZES = parse_schema(["market_cap:ordinal=micro,mid,mega"], "market_cap")
+
+
+def company(company_id: str, name: str, size: str = "", aliases: tuple[str, ...] = (), domain: str = "") -> Company:
+    return make_company(
+        company_id, name=name, aliases=aliases, domain=domain, attributes={"market_cap": size} if size else {}
+    )
+
+
+COMPANIES = [
+    company("1", "Micropole", "Micro Cap"),
+    company("2", "Micronet"),
+    company("3", "Micron", "mid"),
+    company("4", "Microsoft Corporation", "Mega Cap", aliases=("MSFT",)),
+    company("5", "Nano Micro Tools", "mid"),
+    company("6", "Chips of all kinds", "mega"),
+    company("7", "Micro", "Micro Cap"),
+]
+
+
+def order(query: str, sizes: AttributeSchema = SIZES) -> str:
+    return "".join(each.id for each in by_prominence(COMPANIES, query, sizes))
+
+
+def test_large_companies_are_first_among_those_that_begin_as_typed() -> None:
+    assert order("micro") == "7431256"
+
+
+def test_a_whole_name_or_domain_is_before_larger_companies() -> None:
+    assert order("Micropole").startswith("1")
+    assert by_prominence([*COMPANIES, company("8", "Other", domain="micro.com")], "micro.com", SIZES)[0].id == "8"
+
+
+def test_an_alias_counts_as_a_name() -> None:
+    assert order("msf").startswith("4")
+
+
+def test_words_of_a_description_keep_the_order_of_the_index() -> None:
+    assert order("anvils") == "1234567"
+
+
+def test_words_within_a_name_come_before_other_companies() -> None:
+    assert order("tools nano").startswith("5")
+
+
+@pytest.mark.parametrize("query", ["micro", "tools"])
+def test_without_a_declared_size_nothing_changes(query: str) -> None:
+    assert order(query, AttributeSchema()) == "1234567"
