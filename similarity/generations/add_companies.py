@@ -21,7 +21,7 @@ from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.file_columns import FileColumns, KnownAttributes, match_columns
 from similarity.ingest.load import removed_fields
-from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, parse_record
+from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, column_names_of, parse_record
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.settings import Settings
@@ -42,12 +42,13 @@ def add_companies(
     record for each field and attribute, and the types of attributes, which the index then declares. Other keys are
     found as the columns of a file are: fields in any case, and the attributes that the index declares or that its
     companies have. The reason of a result says which values and keys were ignored, which stored values the record
-    removed because it lacks them, and which later record with the same id replaced it. A company that is stored with
-    the same content is unchanged. The first call creates the first generation of the index and promotes it. Stored
-    texts are not encoded again. SIMILARITY_BUNDLES is needed only if the bundles are not stored next to the index.
+    removed because it lacks them, and which later record with the same id replaced it. A record that breaks a rule is
+    rejected: its result has the reason, a warning counts such records, and the others are written. A company that is
+    stored with the same content is unchanged. The first call creates the first generation of the index and promotes
+    it. Stored texts are not encoded again. SIMILARITY_BUNDLES is needed only if the bundles are not stored next to the
+    index.
 
     Raises:
-        InvalidCompany: a record breaks a rule; the message has its position and id. The chunks before it are written.
         InvalidInput: an item is neither a company nor a record, or several of its keys could be one field.
         EncoderMismatch: the index has vectors of another encoder.
     """
@@ -67,7 +68,8 @@ def add_companies(
     index.declare(columns.schema)
     results: list[WriteResult] = []
     with WriterLease(index) as writer:
-        for parsed in chain([first], chunks):
+        for items in chain([first], chunks):
+            parsed = [each for each in items if isinstance(each, ParsedRecord)]
             changes = [each.change for each in parsed]
             before: dict[str, EmbeddedCompany] = {}
             written = write_changes(
@@ -79,11 +81,17 @@ def add_companies(
                 skip_unchanged=len({change.id for change in changes}) == len(changes),
                 on_stored=before.update,
             )
-            results += [
+            outcomes = (
                 replace(result, reason="; ".join(filter(None, (result.reason, *each.warnings, _removed(each, before)))))
                 for each, result in zip(parsed, written, strict=True)
-            ]
+            )
+            results += [each if isinstance(each, WriteResult) else next(outcomes) for each in items]
     promote_first(index, generation)
+    if rejected := [result for result in results if result.outcome is WriteOutcome.REJECTED]:
+        text = (
+            f"{len(rejected)} of {len(results)} companies were not written, the first because of {rejected[0].reason}"
+        )
+        warnings.warn(text, stacklevel=2)
     return _with_replaced(results)
 
 
@@ -107,12 +115,13 @@ class _Records:
         self._now = now
         self._found: dict[tuple[object, ...], FileColumns] = {}
 
-    def chunks(self, companies: Iterable[Company | Mapping[str, object]]) -> Iterator[list[ParsedRecord]]:
+    def chunks(self, companies: Iterable[Company | Mapping[str, object]]) -> Iterator[list[ParsedRecord | WriteResult]]:
         numbered = enumerate(companies)
         while chunk := list(islice(numbered, CHUNK)):
             yield [self._parsed(position, each) for position, each in chunk]
 
-    def _parsed(self, position: int, item: object) -> ParsedRecord:
+    def _parsed(self, position: int, item: object) -> ParsedRecord | WriteResult:
+        """Return the change of an item, or the result of one that breaks a rule."""
         if isinstance(item, Company):
             version = version_of(self._now, now=self._now)
             return ParsedRecord(change=VersionedCompany(company=item, version=version, untimed=True))
@@ -126,20 +135,19 @@ class _Records:
             parsed = parse_record(item, columns=found.columns, now=self._now)
         except InvalidCompany as error:
             company_id = found.columns.value(item, "id")
-            raise InvalidCompany(
-                error.field, f"{error.reason}, in companies[{position}] (id {company_id!r:.140})"
-            ) from None
+            reason = f"{error}, in companies[{position}] (id {company_id!r:.140})"
+            return WriteResult(id=str(company_id or "")[:140], outcome=WriteOutcome.REJECTED, reason=reason)
         return replace(parsed, warnings=(*parsed.warnings, *_ignored(found)))
 
     def _found_columns(self, position: int, record: Record) -> FileColumns:
-        keys = tuple(record)
+        keys = (*record, *column_names_of(record))
         if keys not in self._found:
-            names = [key for key in keys if isinstance(key, str)]
+            names = column_names_of({key: value for key, value in record.items() if isinstance(key, str)})
             try:
                 found = match_columns(names, self._columns, known=self._known, option=_argument)
             except InvalidInput as error:
                 raise InvalidInput(f"companies[{position}]: {error}") from None
-            others = [str(key) for key in keys if not isinstance(key, str)]
+            others = [str(key) for key in record if not isinstance(key, str)]
             self._found[keys] = replace(found, ignored=[*found.ignored, *others])
         return self._found[keys]
 

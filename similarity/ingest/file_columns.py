@@ -1,6 +1,5 @@
 """Which column of a file holds which field of a company."""
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,10 +10,10 @@ from similarity.formats.excel_files import also_sheets, read_sheet
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.files import columns_and_sheets, has_late_column, is_json
-from similarity.ingest.records import COMPANY_FIELDS, FALLBACK_COLUMNS, FIELD_SYNONYMS, Columns
+from similarity.ingest.records import COMPANY_FIELDS, FALLBACK_COLUMNS, FIELD_SYNONYMS, Columns, column_key
 
 REQUIRED = ("id", "name", "description")
-SEPARATORS = re.compile(r"[\s_-]+")
+ATTRIBUTE = "attributes."
 SHOWN_COLUMNS = 20
 
 
@@ -58,7 +57,7 @@ class FileColumns:
         If a file has several sheets, the line also says which of them is read.
         """
         used = [
-            name if name in {column, f"attributes.{column}"} else f"{name} <- {column}" for name, column in self.used
+            name if name in {column, f"{ATTRIBUTE}{column}"} else f"{name} <- {column}" for name, column in self.used
         ]
         sheets = f"; {read_sheet(self.sheets)}" if len(self.sheets) > 1 else ""
         return f"columns: {', '.join(used)}" + (f"; ignored: {self.ignored_text}" if self.ignored else "") + sheets
@@ -77,7 +76,8 @@ def file_columns(
 
     `columns` has those that the user named. Any other field is the column of its name, or the only one that differs
     from it in nothing but case, blanks, hyphens, underscores or a "company" in front. Attributes of `known` are found
-    in the same way. `others`: columns with another use, which are not ignored.
+    in the same way, and a column `attributes.NAME` is the attribute NAME. `others`: columns with another use, which are
+    not ignored.
 
     Raises:
         InvalidInput: the file lacks a required column or one that the user named, or several columns could be meant.
@@ -131,8 +131,13 @@ def match_columns(
     }
     free = [column for column in existing if column not in {*fields.values(), *others}]
     for name in dict.fromkeys((*known.schema.types, *known.stored)):
-        if name not in attributes and (column := _one_of(name, free, (column_key(name),), option("attribute", name))):
+        keys = column_key(name), column_key(f"{ATTRIBUTE}{name}")
+        if name not in attributes and (column := _one_of(name, free, keys, option("attribute", name))):
             attributes[name] = column
+    for column in free:
+        name = column.removeprefix(ATTRIBUTE)
+        if column.startswith(ATTRIBUTE) and name and column not in attributes.values():
+            attributes.setdefault(name, column)
     return FileColumns(
         columns=Columns(
             fields=_renamed(fields, columns.fields),
@@ -141,7 +146,7 @@ def match_columns(
         ),
         used=[
             *((FIELD_SYNONYMS.get(name, name), column) for name, column in fields.items()),
-            *((f"attributes.{name}", column) for name, column in attributes.items()),
+            *((f"{ATTRIBUTE}{name}", column) for name, column in attributes.items()),
         ],
         ignored=[column for column in free if column not in attributes.values()],
     )
@@ -157,7 +162,7 @@ def _check_columns(path: Path, found: FileColumns, existing: Sequence[str]) -> N
             )
     for name, column in found.used:
         if column not in existing and not has_late_column(path, column):
-            field_name = name.removeprefix("attributes.")
+            field_name = name.removeprefix(ATTRIBUTE)
             raise InvalidInput(f"there is no column {column!r} for {field_name}; {_list(existing)}")
 
 
@@ -172,7 +177,7 @@ def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, s
 
 def _named(column: str, existing: Sequence[str], option: str) -> str:
     """Return the column that a user names, also if it does not exist."""
-    return _one_of(column, existing, (column_key(column),), option) or column
+    return _one_of(column, existing, (column_key(column), column_key(f"{ATTRIBUTE}{column}")), option) or column
 
 
 def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: str) -> str:
@@ -184,11 +189,6 @@ def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: s
         candidates = ", ".join(map(repr, found))
         raise InvalidInput(f"more than one column could be {name}: {candidates}; choose with {option}")
     return next(iter(found), "")
-
-
-def column_key(column: str) -> str:
-    """Return the name of a column without case, blanks, hyphens and underscores."""
-    return SEPARATORS.sub("", column).casefold()
 
 
 def _list(existing: Sequence[str]) -> str:

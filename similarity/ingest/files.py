@@ -18,6 +18,7 @@ from similarity.formats.json_text import read_json
 from similarity.ingest.csv_rows import csv_header, csv_rows
 from similarity.ingest.encodings import OnNote, as_utf_8
 from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, bounded_lines, unpacked
+from similarity.ingest.records import column_names_of
 from similarity.ingest.rows import Row
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def columns_and_sheets(path: Path) -> tuple[list[str], list[str]]:
 def _column_names(path: Path) -> list[str]:
     with _opened(path) as stream:
         if format_of(path.name) == ".parquet":
-            return list(_open_parquet(stream, str(path)).schema_arrow.names)
+            return _names_of_schema(_open_parquet(stream, str(path)).schema_arrow)
         if not is_json(path):
             with _text(_lines(stream, name=path.name)) as text:
                 return csv_header(text, format_of(path.name))[0]
@@ -122,7 +123,7 @@ def _column_names(path: Path) -> list[str]:
         if row.unreadable:
             reasons.append(row.unreadable)
         else:
-            names |= dict.fromkeys(str(name) for name in row.record)
+            names |= dict.fromkeys(column_names_of(row.record))
     if not names:
         reason = "it has no rows with fields"
         if reasons:
@@ -131,12 +132,23 @@ def _column_names(path: Path) -> list[str]:
     return list(names)
 
 
+def _names_of_schema(schema: "pyarrow.Schema") -> list[str]:
+    """Return the columns; each member of a struct `attributes` is a column `attributes.NAME`."""
+    import pyarrow
+
+    names: list[str] = []
+    for each in schema:
+        is_nested = each.name == "attributes" and pyarrow.types.is_struct(each.type)
+        names += [f"attributes.{member.name}" for member in each.type] if is_nested else [each.name]
+    return names
+
+
 def has_late_column(path: Path, column: str) -> bool:
     """Return whether any row of a JSONL file has this column, also after the rows that `column_names` reads.
 
     The file is read up to the first such row.
     """
-    return is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
+    return is_json(path) and any(column in column_names_of(row.record) for row in read_rows(path) if not row.unreadable)
 
 
 def count_rows(path: Path) -> int:

@@ -24,7 +24,7 @@ from similarity.company import (
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.files import read_rows
-from similarity.ingest.records import Change, Columns, ParsedRecord, Record, clean_text, parse_record
+from similarity.ingest.records import Change, Columns, ParsedRecord, Record, attribute_values, clean_text, parse_record
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
@@ -260,8 +260,8 @@ def removed_fields(before: Company, after: Company, record: Record, columns: Col
         for name in OPTIONAL_FIELDS
         if getattr(before, name) and not getattr(after, name) and not columns.has(record, name)
     ]
-    lost = [name for name in before.attributes if name not in after.attributes]
-    return fields + [f"attributes.{name}" for name in lost if columns.attributes.get(name) not in record]
+    named = {*after.attributes, *attribute_values(record, columns)}
+    return fields + [f"attributes.{name}" for name in before.attributes if name not in named]
 
 
 def _write(

@@ -62,7 +62,7 @@ def decode(message: Message, *, columns: Columns = NO_COLUMNS) -> ParsedRecord:
         return ParsedRecord(change=DeletedCompany(id=key, version=deleted_at))
     record = _record_of(message.value)
     follows = record.pop(FOLLOWS_VERSION, None)
-    columns = _with_attributes(record, columns)
+    _check_attributes(record.get("attributes"))
     if key and columns.value(record, "id") is None:
         record[columns.fields.get("id", "id")] = key
     parsed = parse_record(record, columns=columns, now=message.time)
@@ -129,16 +129,12 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a number in JSON")
 
 
-def _with_attributes(record: dict[str, object], columns: Columns) -> Columns:
-    """Move the attributes of a record to columns of their own, and return `columns` with these."""
-    attributes = record.pop("attributes", None)
+def _check_attributes(attributes: object) -> None:
+    """Refuse attributes that cannot be stored: a message with them is a dead letter, as it has no file of warnings."""
     if attributes is None:
-        return columns
+        return
     if not isinstance(attributes, dict):
         raise InvalidCompany("attributes", f"must be a JSON object, not {type(attributes).__name__}")
     for name, value in attributes.items():
-        if isinstance(value, list | dict):  # a dead letter: unlike a row of a file, a message has no file of warnings
+        if isinstance(value, list | dict):
             raise InvalidCompany(f"attributes.{name}", f"must be text, not {type(value).__name__}")
-    named = {name: f"attributes.{name}" for name in attributes}
-    record |= {named[name]: value for name, value in attributes.items()}
-    return replace(columns, attributes={**columns.attributes, **named})

@@ -1,6 +1,7 @@
 """Parse raw records into validated changes."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "
 # The second column to try if the column named like the field is missing or empty.
 FALLBACK_COLUMNS = {"domain": "website"}
 FIELD_SYNONYMS = {column: name for name, column in FALLBACK_COLUMNS.items()}
+SEPARATORS = re.compile(r"[\s_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,8 @@ class Columns:
     The domain is also read from the website, unless only `domain` is listed.
 
     `attributes` maps attribute names to columns, and `schema` holds the types of those that have one. Values of the
-    type number are parsed: range filters match numbers only, and every cell of a CSV file is text.
+    type number are parsed: range filters match numbers only, and every cell of a CSV file is text. The members of an
+    object `attributes` in a record need no columns (`attribute_values`).
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -135,6 +138,35 @@ class ParsedRecord:
     def warned_fields(self) -> tuple[str, ...]:
         """The field of each warning."""
         return tuple(warning.partition(":")[0] for warning in self.warnings)
+
+
+def column_key(column: str) -> str:
+    """Return the name of a column without case, blanks, hyphens and underscores."""
+    return SEPARATORS.sub("", column).casefold()
+
+
+def column_names_of(record: Record) -> list[str]:
+    """Return the columns of a record; each member of its object `attributes` is a column `attributes.NAME`."""
+    names: list[str] = []
+    for name, value in record.items():
+        if name == "attributes" and isinstance(value, Mapping):
+            names += [f"attributes.{each}" for each in value]
+        else:
+            names.append(str(name))
+    return names
+
+
+def attribute_values(record: Record, columns: Columns) -> dict[str, object]:
+    """Return the raw values of the attributes of a record: the members of its object `attributes`, and its columns.
+
+    A member whose name differs from that of a declared attribute only in case, blanks, hyphens and underscores is that
+    attribute, if no other member has its name.
+    """
+    nested = record.get("attributes")
+    members = {str(name): value for name, value in nested.items()} if isinstance(nested, Mapping) else {}
+    declared = {column_key(name): name for name in columns.schema.types if name not in members}
+    values = {declared.pop(column_key(name), name): value for name, value in members.items()}
+    return values | {name: record[column] for name, column in columns.attributes.items() if column in record}
 
 
 def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRecord:
@@ -224,8 +256,8 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
     attributes: dict[str, AttributeValue] = {}
     warnings: list[str] = []
     ambiguous: set[str] = set()
-    for name, column in columns.attributes.items():
-        value, declared = plain_value(record.get(column)), columns.schema.types.get(name)
+    for name, raw in attribute_values(record, columns).items():
+        value, declared = plain_value(raw), columns.schema.types.get(name)
         if value is not None and not isinstance(value, str | bool | int | float):
             expected = "text, a number, a date, true or false"
             warnings.append(f"attributes.{name}: must be {expected}, not {type(value).__name__}; ignored")

@@ -11,7 +11,7 @@ import pytest
 import similarity
 from similarity import Anchor, Company, Question, Searcher, TextEncoder, add_companies, open_index
 from similarity.bundle import ModelBundle, seed_folder
-from similarity.errors import InvalidCompany, InvalidInput
+from similarity.errors import InvalidInput
 from similarity.index.attributes import parse_schema
 from similarity.ingest.records import Columns
 
@@ -55,13 +55,22 @@ def test_companies_and_records_with_other_names_are_taken_alike(tmp_path: Path) 
     index.close()
 
 
-def test_a_record_that_breaks_a_rule_is_named(tmp_path: Path) -> None:
+def test_a_record_that_breaks_a_rule_is_named_and_the_others_are_written(tmp_path: Path) -> None:
     index = open_index(tmp_path / "companies.db", create=True)
     bad = {"ticker": "A", "name": "A", "description": ""}
-    with pytest.raises(InvalidCompany, match=r"description: is empty, in companies\[1\] \(id 'A'\)") as caught:
-        add_companies(index, [{**RECORDS[0], "ticker": "N"}, bad], columns=Columns(fields={"id": "ticker"}))
-    assert caught.value.field == "description"
     assert (add_companies(index, []), index.generations()) == ([], [])
+    records = [{**RECORDS[0], "ticker": "N"}, bad, {**RECORDS[1], "ticker": "M"}]
+    with pytest.warns(
+        UserWarning, match=r"1 of 3 companies were not written, the first because of description: is empty"
+    ):
+        results = add_companies(index, records, columns=Columns(fields={"id": "ticker"}))
+    assert [(result.id, result.outcome) for result in results] == [
+        ("N", "applied"),
+        ("A", "rejected"),
+        ("M", "applied"),
+    ]
+    assert results[1].reason == "description: is empty, in companies[1] (id 'A')"
+    assert index.get(index.live().name, ["N", "A", "M"]).keys() == {"N", "M"}
     index.close()
 
 

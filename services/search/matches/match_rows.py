@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
 from similarity.ingest.encodings import as_utf_8
-from similarity.ingest.file_columns import column_key
 from similarity.ingest.files import read_stream
+from similarity.ingest.records import column_key
 from similarity.search.names.comparison import is_domain
 
 from ..wire.problem_documents import Problem, invalid_request

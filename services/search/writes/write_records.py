@@ -99,14 +99,9 @@ def _validate(model: type[BaseModel], record: dict[str, Any]) -> None:
 def _parsed(
     record: dict[str, Any], *, now: datetime, where: str = "body", declared: Declared = AttributeSchema
 ) -> ParsedRecord:
-    attributes = record.pop("attributes", None) or {}
-    columns = Columns(
-        attributes={name: f"attributes.{name}" for name in attributes},
-        schema=declared() if attributes else AttributeSchema(),
-    )
-    flat = {f"attributes.{name}": value for name, value in attributes.items()}
+    columns = Columns(schema=declared() if record.get("attributes") else AttributeSchema())
     try:
-        return parse_record({**record, **flat}, columns=columns, now=now)
+        return parse_record(record, columns=columns, now=now)
     except InvalidCompany as error:
         raise _invalid(error.field, error.reason, where) from None
 

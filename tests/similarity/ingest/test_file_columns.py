@@ -66,6 +66,26 @@ def test_attributes_that_the_index_knows_are_found(tmp_path: Path) -> None:
     assert set(found.schema.types) == {"employees", "cap"}
 
 
+def test_an_object_of_attributes_needs_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    first = {"id": "a", "name": "A", "description": "x", "attributes": {"Head Count": "1,200", "stage": "seed"}}
+    second = {"id": "b", "name": "B", "description": "y", "attributes": {"Head Count": 7, "late": True}}
+    path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
+    known = KnownAttributes(schema=parse_schema(["head_count:number"]))
+    found = file_columns(path, NAMES, known=known)
+    assert found.summary.endswith(", attributes.head_count <- attributes.Head Count, attributes.stage")
+    parsed = [parse_record(row.record, columns=found.columns, now=datetime.now(UTC)).change for row in read_rows(path)]
+    assert [each.company.attributes for each in parsed if not isinstance(each, DeletedCompany)] == [
+        {"head_count": 1200, "stage": "seed"}, {"head_count": 7, "late": True},
+    ]  # fmt: skip
+
+
+def test_a_column_named_as_in_an_export_is_an_attribute(tmp_path: Path) -> None:
+    assert summary(tmp_path / "a.csv", "id,name,description,attributes.stage,attributes.") == (
+        "columns: id, name, description, attributes.stage; ignored: attributes."
+    )
+
+
 def test_a_declared_attribute_may_appear_late_in_a_jsonl_file(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "a", "name": "A", "description": "A."}\n')
