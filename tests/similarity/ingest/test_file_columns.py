@@ -73,7 +73,7 @@ def test_an_object_of_attributes_needs_no_columns(tmp_path: Path) -> None:
     path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
     known = KnownAttributes(schema=parse_schema(["head_count:number"]))
     found = file_columns(path, NAMES, known=known)
-    assert found.summary.endswith(", attributes.head_count <- attributes.Head Count, attributes.stage")
+    assert found.summary.endswith(", attributes.head_count <- attributes.Head Count, attributes.stage, attributes.late")
     parsed = [parse_record(row.record, columns=found.columns, now=datetime.now(UTC)).change for row in read_rows(path)]
     assert [each.company.attributes for each in parsed if not isinstance(each, DeletedCompany)] == [
         {"head_count": 1200, "stage": "seed"}, {"head_count": 7, "late": True},
