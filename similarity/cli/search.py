@@ -154,20 +154,22 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat, 
 
 @search_commands.command()
 def find(
-    query: Annotated[str, typer.Argument(help="A name, the start of one, a domain, or words")],
+    query: Annotated[str, typer.Argument(help="An id, a name, the start of one, a domain, or words")],
     limit: Annotated[int, typer.Option("--limit", "-k", min=1, max=250, help="How many companies")] = 10,
     output: FormatOption = OutputFormat.TABLE,
     url: UrlOption = None,
     index: IndexOption = None,
 ) -> None:
-    """Look companies up by name, domain or words."""
+    """Look companies up by id, name, domain or words."""
+    from similarity.search.names.suggestions import suggested_companies
+
     address = service_address(url, index=index)
     if address:
         if not find_over_http(address, query, limit=limit, output=output):
             fail(f"nothing found for {query!r}")
         return
     with opened(index) as work:
-        found = work.index.find(work.index.live().name, query, limit=limit)
+        found = suggested_companies(work.index, work.index.live().name, query, limit=limit)
         show([Line(company=company) for company in found], output)
         if not found:
             fail(f"nothing found for {query!r}")

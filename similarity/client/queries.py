@@ -1,9 +1,11 @@
 """Read-only calls: similar companies, look-up, matching, map and readiness."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, Unpack
+from urllib.parse import unquote
 
 from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
 from similarity.client.problems import Problem, problem_of
@@ -138,9 +140,21 @@ def similar_text(text: str, **options: Unpack[QuestionOptions]) -> Call[Ranking]
 
 
 def table(question: Question | str) -> Call[str]:
-    """Return one page of hits as CSV. A cell that a spreadsheet would run as a formula begins with an apostrophe."""
+    """Return one page of hits as CSV. A cell that a spreadsheet would run as a formula begins with an apostrophe.
+
+    References that name no company, and what else could not be done, become warnings (`warnings.warn`).
+    """
     body = as_json(_question(question).body())
-    return Call("POST", "/similar", read_text, body=body, accept=CSV)
+    return Call("POST", "/similar", _read_table, body=body, accept=CSV)
+
+
+def _read_table(reply: Reply) -> str:
+    misses, notes = (unquote(reply.headers.get(name, "")) for name in ("misses", "warnings"))
+    if misses:
+        warnings.warn(f"left out, because no company has this name: {misses}", stacklevel=2)
+    if notes:
+        warnings.warn(notes, stacklevel=2)
+    return read_text(reply)
 
 
 def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, ...]]:

@@ -33,6 +33,7 @@ from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 
 CHUNK_ROWS = 1024
+SHOWN_IDS = 3
 MAX_DELETED_SHARE = 0.05
 OPTIONAL_FIELDS = ("aliases", "domain", "country", "industry", "tags")
 
@@ -120,12 +121,17 @@ def load_file(
     report = LoadReport()
     rows = read_rows(path, on_note=report.notes.append)
     repeated = RepeatedRows()
+    unknown: list[str] = []
     with WriterLease(index) as writer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
             accepted = _accepted(chunk, columns=columns, repeated=repeated, rejects=rejects, now=now, report=report)
+            unknown += _unknown_deletes(index, [change for _, change in accepted])
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             on_deletes([(change, result) for change, result in results if isinstance(change, DeletedCompany)])
             on_rows(len(chunk))
+        if unknown:
+            named = ", ".join(unknown[:SHOWN_IDS]) + (", ..." if len(unknown) > SHOWN_IDS else "")
+            report.notes.append(f"{len(unknown):,} of the ids to delete have no company: {named}")
         if repeated.harmless:
             report.notes.append(f"{repeated.harmless:,} rows have the id and the content of an earlier row")
         version = version_of(now, now=now, deleted=True)
@@ -137,6 +143,13 @@ def load_file(
             report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in delete_results)
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in delete_results)
     return report
+
+
+def _unknown_deletes(index: CompanyIndex, changes: Sequence[Change]) -> list[str]:
+    """Return the ids that `changes` delete and no stored company has, so that a misspelled id is seen."""
+    ids = [change.id for change in changes if isinstance(change, DeletedCompany)]
+    known = index.get(index.write_targets()[0].name, ids) if ids else {}
+    return [company_id for company_id in ids if company_id not in known]
 
 
 def _problem(row: Row, columns: Columns, now: datetime) -> str:

@@ -24,6 +24,7 @@ def ranking_warnings(index: CompanyIndex, request: PageRequest, page: Page) -> l
         return []
     warnings = list(_unused_filters(index, request, [ranked.hit for ranked in page.hits]))
     if not page.hits:
+        warnings += _ranges_of_texts(index, request)
         warnings.append(_why_empty(index, request, page))
     return warnings
 
@@ -50,6 +51,20 @@ def _unused_filters(index: CompanyIndex, request: PageRequest, hits: Sequence[Si
             yield f"no company has a value of {name}"
         else:
             yield f"no company has the attribute {name!r}{_suggested(name, _attribute_names(index, request))}"
+
+
+def _ranges_of_texts(index: CompanyIndex, request: PageRequest) -> Iterator[str]:
+    """Yield a warning for each range of an attribute that holds texts: so do cells of a CSV file without a type."""
+    declared = index.attributes().types
+    names = [each.field.removeprefix(ATTRIBUTES) for each in request.filters if each.has_range]
+    undeclared = [name for name in names if name not in declared]
+    nearest = index.similar(request.generation.name, request.vector, k=NEIGHBOURS).hits if undeclared else ()
+    for name in undeclared:
+        if texts := [value for hit in nearest if isinstance(value := hit.company.attributes.get(name), str)]:
+            yield (
+                f"attributes.{name} has texts, such as {texts[0]!r:.40}, which pass no range: "
+                f"load it with --attribute {name}:number"
+            )
 
 
 def _unused_value(field: str, value: str, values: Sequence[str]) -> str:

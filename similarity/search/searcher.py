@@ -26,7 +26,7 @@ from similarity.search.filters.countries import with_countries
 from similarity.search.filters.level_ranges import with_levels
 from similarity.search.location import Location, place_of
 from similarity.search.names.resolver import FoundCompany, Resolver
-from similarity.search.names.suggestions import by_prominence
+from similarity.search.names.suggestions import suggested_companies
 from similarity.search.queries.encoders import QueryEncoders
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.queries.resolution import (
@@ -44,7 +44,6 @@ from similarity.search.readability import language_warning
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
 
-FOUND_TO_ORDER = 200
 """Companies that a search box reads, to show the largest of them first."""
 
 T = TypeVar("T")
@@ -148,17 +147,11 @@ class Searcher:
         return retry_if_retired(run_once)
 
     def find(self, query: str, *, limit: int = 10) -> tuple[list[Company], Generation]:
-        """Return up to `limit` companies whose name, alias, domain or words match, and their generation.
-
-        They are in the order of `by_prominence`. If `query` is blank, there are none.
-        """
+        """Return the `suggested_companies` of a query, and their generation."""
 
         def run_once() -> tuple[list[Company], Generation]:
             live = self.live()
-            if not query.strip():
-                return [], live
-            found = self.index.find(live.name, query, limit=max(limit, FOUND_TO_ORDER))
-            return by_prominence(found, query, self.index.attributes())[:limit], live
+            return suggested_companies(self.index, live.name, query, limit=limit), live
 
         return retry_if_retired(run_once)
 

@@ -133,10 +133,12 @@ def similar_routes(service: SearchService) -> APIRouter:
     return router
 
 
-def _with_misses(table: Response, ranking: Ranking) -> Response:
-    """Name in a header of a table the references that name no company."""
+def _with_notes(table: Response, ranking: Ranking) -> Response:
+    """Say in headers of a table what it has no place for: references that name no company, and warnings."""
     if ranking.misses:
         table.headers["Misses"] = names_header(each.asked for each in ranking.misses)
+    if ranking.warnings:
+        table.headers["Warnings"] = names_header(ranking.warnings)
     return table
 
 
@@ -152,11 +154,11 @@ def ranked(
         anchor = next((each.company.id for each in ranking.anchors if each.company), None)
         verdicts = service.verdicts(anchor, request.scope.get(CALLER, LOCAL).name) if anchor else {}
         # Without an ETag: the file holds the time at which it was made.
-        return _with_misses(
+        return _with_notes(
             table_response(xlsx_rows(ranking, verdicts, further), wanted, name=file_name(ranking)), ranking
         )
     if wanted == "csv":
-        response = _with_misses(table_response(csv_rows(ranking, further), wanted, name=file_name(ranking)), ranking)
+        response = _with_notes(table_response(csv_rows(ranking, further), wanted, name=file_name(ranking)), ranking)
     else:
         # A sixth quicker than leaving it to FastAPI (benchmarks/service.py).
         response = Response(ranking.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})

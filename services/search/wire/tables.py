@@ -39,7 +39,7 @@ def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
 
 
 def names_header(names: Iterable[str]) -> str:
-    """Return names for a header, which a table has no place for: percent-encoded, at most MAX_HEADER characters."""
+    """Return names or sentences for a header, which a table has no place for: percent-encoded, cut at MAX_HEADER."""
     return ", ".join(map(quote, names))[:MAX_HEADER]
 
 

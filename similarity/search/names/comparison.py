@@ -21,6 +21,8 @@ from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 # Letters that Unicode does not decompose into a plain letter and an accent.
 PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "&": " and "})
 MIN_LETTERS_WITH_TYPO, MIN_LETTERS_WITH_FIRST_LETTER_TYPO = 7, 8
+WEBSITE_SIGNS = re.compile(r"[.-]")
+MIN_JOINED_LETTERS = 4
 SWEDISH_PUBLIC_COMPANY = re.compile(r"\(publ\)\s*$", re.IGNORECASE)
 _REMOVED_PUNCTUATION = re.compile(r"[.'’`´/]")
 _WORD_SEPARATORS = re.compile(r"[\W_]+")
@@ -69,13 +71,20 @@ def has_legal_form(name: str) -> bool:
 
 
 def cores_of(company: Company) -> list[str]:
-    """Return the cores of a company's name and aliases. "AB Volvo (publ)" has two: "ab volvo" and "volvo"."""
+    """Return the cores of a company's name and aliases.
+
+    "AB Volvo (publ)" has two: "ab volvo" and "volvo". Amazon.com, Inc. with the domain amazon.com has two: "amazoncom"
+    and "amazon".
+    """
     cores: dict[str, None] = {}
+    website_name = company.domain.partition(".")[0].replace("-", " ")
     for name in (company.name, *company.aliases):
         core = core_of(name)
         cores[core] = None
         if SWEDISH_PUBLIC_COMPANY.search(name):
             cores[core.removeprefix("ab ")] = None
+        if website_name and core.replace(" ", "") == WEBSITE_SIGNS.sub("", company.domain):
+            cores[website_name] = None
     return list(cores)
 
 
@@ -104,7 +113,8 @@ def exact_match(company: Company, name: str) -> How | None:
 
 
 def extends_core(core: str, cores: Sequence[str]) -> bool:
-    """Return whether one of `cores` has the words of `core` and then more words. Spaces are ignored.
+    """Return whether one of `cores` has the words of `core` and then more words. Spaces are ignored, unless `core` has
+    so few letters that it may be an id ("BF-B").
 
     Chinese, Japanese and Korean names have no spaces, so every beginning of two characters or more counts.
 
@@ -114,6 +124,8 @@ def extends_core(core: str, cores: Sequence[str]) -> bool:
     letters = core.replace(" ", "")
     if is_cjk(letters):
         return len(letters) > 1 and any(other.startswith(letters) and other != letters for other in cores)
+    if " " in core and len(letters) < MIN_JOINED_LETTERS:
+        return any(other.startswith(f"{core} ") for other in cores)
     return any(letters == prefix for other in cores for prefix in _joined_prefixes(other))
 
 

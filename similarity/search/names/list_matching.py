@@ -189,6 +189,11 @@ class RowMatcher:
         if misspelled:
             return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
         found |= {company.id: company for company in similar}
+        if by_website := self._with_website_name(core):  # too often wrong to be chosen unseen
+            reason = (
+                f"no company has that name; {by_website[0].name!r} has such a website: choose it, or give the website"
+            )
+            return Match(candidates=tuple(by_website), miss=reason)
         for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
@@ -301,7 +306,8 @@ class RowMatcher:
 
 def _contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:
     reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
-    return Match(candidates=(company, *larger), miss=reason, is_contested=True)
+    by_country = sorted((company, *larger), key=lambda each: not is_same_country(each.country, row.country))
+    return Match(candidates=tuple(by_country), miss=reason, is_contested=True)
 
 
 def _not_as_id(name: str) -> str:

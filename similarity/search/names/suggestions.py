@@ -1,12 +1,33 @@
-"""The order of companies in a search box: exact names first, then names that begin as typed, large companies first."""
+"""The companies in a search box: exact ids and names first, then names that begin as typed, large companies first."""
 
 from collections.abc import Sequence
 
 from similarity.company import Company, name_key
 from similarity.index.attributes import AttributeSchema
+from similarity.index.protocol import CompanyIndex
 from similarity.index.validation import fold
+from similarity.search.names.index_queries import possible_ids
 
+FOUND_TO_ORDER = 200
+"""Companies are found in the order of the index; the best of so many are shown."""
 EXACT, PREFIX, WORDS, OTHER = range(4)
+
+
+def suggested_companies(index: CompanyIndex, generation: str, query: str, *, limit: int) -> list[Company]:
+    """Return up to `limit` companies whose id, name, alias, domain or words match, as a search box shows them.
+
+    The company with the id `query`, in any case, is the first; the others are in the order of `by_prominence`. If there
+    are none, names with a typing error are searched. If `query` is blank, no company is found.
+    """
+    if not query.strip():
+        return []
+    by_id = index.get(generation, possible_ids(query))
+    first = {company_id: stored.company for company_id, stored in by_id.items()}
+    found = index.find(generation, query, limit=max(limit, FOUND_TO_ORDER))
+    if not first and not found:
+        found = index.find_misspelled(generation, query, limit=limit)
+    others = [company for company in by_prominence(found, query, index.attributes()) if company.id not in first]
+    return [*first.values(), *others][:limit]
 
 
 def by_prominence(companies: Sequence[Company], query: str, sizes: AttributeSchema) -> list[Company]:

@@ -159,6 +159,16 @@ def test_a_table_is_csv(ask: Asks) -> None:
     assert first.startswith("1,boots,")
 
 
+def test_what_a_table_has_no_place_for_is_a_warning(ask: Asks) -> None:
+    anchors = Anchor(company="acme"), Anchor(company="Nobody & Söhne")
+    atlantis = FieldFilter(field="country", any_of=("Atlantis",))
+    with (
+        pytest.warns(UserWarning, match="^left out, because no company has this name: Nobody & Söhne$"),
+        pytest.warns(UserWarning, match="no company has the value 'Atlantis' of country"),
+    ):
+        assert ask("table", Question(anchors=anchors, filters=(atlantis,))).startswith("rank,id,name")
+
+
 def test_the_service_says_that_it_is_ready(ask: Asks) -> None:
     ready = ask("ready")
     assert (ready.generation, ready.companies, ready.free_text) == ("first", 6, True)

@@ -132,6 +132,12 @@ def test_a_sync_deletes_what_the_snapshot_lacks(loader: Loader) -> None:
     assert len(loader.ids()) == 40  # the tombstone stays
 
 
+def test_ids_to_delete_that_no_company_has_are_named(loader: Loader) -> None:
+    loader.load(many(2))
+    report = loader.load([{"id": name, "deleted": True} for name in ("c001", "typo")])
+    assert report.notes == ["1 of the ids to delete have no company: typo"]
+
+
 def test_a_sync_that_would_delete_much_writes_nothing(loader: Loader) -> None:
     loader.load(many(40))
     with pytest.raises(InvalidInput, match="lacks 10 of 40 companies, more than 5 %"):

@@ -26,7 +26,9 @@ def searcher(tmp_path: Path) -> Iterator[Searcher]:
     index.declare(AttributeSchema({"size": AttributeType(("small", "large"))}))
     companies = [
         make_embedded("a", name="Alpha", country="France", domain="alpha.com", attributes={"size": "small"}),
-        make_embedded("b", name="Beta", country="Germany", attributes={"size": "large", "staff": 12}),
+        make_embedded(
+            "b", name="Beta", country="Germany", attributes={"size": "large", "staff": 12, "founded": "1990"}
+        ),
         make_embedded("c", name="Gamma", country="France"),
     ]
     index.upsert("first", companies)
@@ -49,6 +51,10 @@ FILTERS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "a range of an unknown attribute": (["attributes.staf>=3"], ["attribute 'staf'; did you mean 'staff'?", EMPTY]),
     "an empty range": (["attributes.staff>=100"], [EMPTY + "attributes.staff"]),
+    "a range of texts": (
+        ["attributes.founded>=1950"],
+        ["attributes.founded has texts, such as '1990', which pass no range: load it with --attribute founded:", EMPTY],
+    ),
     "a field that no company has": (["tags=x"], ["no company has a value of tags", EMPTY + "tags"]),
     "two that exclude each other": (["country=Germany", "attributes.size=small"], [EMPTY + "country and attributes"]),
 }

@@ -8,6 +8,7 @@ from similarity.search.names.comparison import (
     How,
     contains_core,
     core_of,
+    cores_of,
     differs_by_typo,
     domain_of,
     exact_match,
@@ -176,3 +177,13 @@ def test_the_guide_says_the_confidence_in_use() -> None:
         assert f"| {confidence_of(how, 'two words'):.2f}" in row
         if how in OF_ONE_WORD:
             assert f"{confidence_of(how, 'one'):.2f} for a name of one word" in row
+
+
+def test_a_website_that_is_the_name_is_also_a_name_without_its_ending() -> None:
+    assert cores_of(make_company(name="Amazon.com, Inc.", domain="amazon.com")) == ["amazoncom", "amazon"]
+    assert cores_of(make_company(name="Nike", domain="nike.com")) == ["nike"]
+
+
+def test_few_letters_with_a_space_are_not_joined_because_they_may_be_an_id() -> None:
+    assert not extends_core(core_of("BF-B"), ["bfb health"])
+    assert extends_core(core_of("JP Morgan"), ["jpmorgan chase"])

@@ -1,11 +1,16 @@
 """The order of companies in a search box."""
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema, parse_schema
-from similarity.search.names.suggestions import by_prominence
-from tests.factories import make_company
+from similarity.index.sqlite import SqliteIndex
+from similarity.search.names.suggestions import by_prominence, suggested_companies
+from tests.contract.steps import add_live
+from tests.factories import make_company, make_embedded
 
 SIZES = parse_schema(["market_cap:ordinal=micro,mid,mega"], "market_cap")
 
@@ -55,3 +60,16 @@ def test_words_within_a_name_come_before_other_companies() -> None:
 @pytest.mark.parametrize("query", ["micro", "tools"])
 def test_without_a_declared_size_nothing_changes(query: str) -> None:
     assert order(query, AttributeSchema()) == "1234567"
+
+
+@pytest.mark.parametrize(
+    ("query", "found"), [("nke", ["NKE", "nk"]), ("nikee", ["NKE"]), ("NK", ["nk", "NKE"]), (" ", []), ("qqq", [])]
+)
+def test_an_id_comes_first_and_a_typing_error_is_forgiven_where_nothing_else_is_found(
+    tmp_path: Path, query: str, found: list[str]
+) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        companies = make_embedded("NKE", name="Nike", aliases=("NK Sports",)), make_embedded("nk", name="NKE Bank")
+        index.upsert("first", companies)
+        assert [each.id for each in suggested_companies(index, "first", query, limit=5)] == found
