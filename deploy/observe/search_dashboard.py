@@ -119,7 +119,7 @@ REQUESTS = Row(
         ),
         Panel(
             title="Refused by reason",
-            says="Requests refused before any work, by the problem's name (docs/api.md); shed: by first bytes.",
+            says="Requests refused before any work, by the problem's name (docs/problems.md); shed: by first bytes.",
             queries=[
                 Query(f"sum by (reason) (rate(search_rejected_total{{{ONE}}}{RATE})) or {none('reason')}", "{{reason}}")
             ],

@@ -4,7 +4,7 @@ python -m services.search --index similarity.db
 
 SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME, _AUDIT and, where the index is a URL of Elasticsearch,
 SIMILARITY_ELASTICSEARCH_ variables are read from the environment; options win. What it allows and how
-it is run: SIMILARITY_SERVICE_ variables (docs/operating-the-service.md).
+it is run: SIMILARITY_SERVICE_ variables (docs/service-settings.md).
 """
 
 import argparse

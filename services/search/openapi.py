@@ -1,6 +1,6 @@
 """Writes the committed description of the API, so that a change of the API is a change of files.
 
-python -m services.search.openapi    rewrites services/search/openapi.json, and the problems in docs/api.md
+python -m services.search.openapi    rewrites services/search/openapi.json, and the problems in docs/problems.md
 """
 
 import json
@@ -13,7 +13,7 @@ from .app import create_app
 from .wire.problems import KINDS
 
 DOCUMENT = Path(__file__).with_name("openapi.json")
-GUIDE = Path(__file__).parents[2] / "docs" / "api.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "problems.md"
 TABLE_BEGINS = "|---|---|---|\n"
 
 

@@ -1,7 +1,7 @@
 """Where the service listens and what it allows, checked before anything is opened.
 
-`ServiceSettings` holds what SIMILARITY_SERVICE_ variables choose. docs/operating-the-service.md lists
-them; a test keeps that list and these fields the same.
+`ServiceSettings` holds what SIMILARITY_SERVICE_ variables choose. docs/service-settings.md lists them;
+a test keeps that list and these fields the same.
 """
 
 import ipaddress
@@ -106,7 +106,7 @@ class ServiceSettings:
     service_burst: int = _setting(2000, "requests of all callers at once", 1, 10**6)
     at_once: int = _setting(0, "requests worked on at once; 0 for 2 per core (at most 24)", 0, 24)
     heavy_at_once: int = _setting(0, "heavy requests worked on at once; 0 for 1 per core (at most 8)", 0, 8)
-    queue: int = _setting(0, "requests that wait for a place; 0 for twice those worked on at once", 0, 1000)
+    queue: int = _setting(0, "requests that wait in the queue; 0 for twice those worked on at once", 0, 1000)
     queue_seconds: float = _setting(1.0, "how long one waits before it is answered 503", 0.01, 60.0)
     request_seconds: float = _setting(
         30.0, "how long a request may be worked on before it is answered 503", 0.05, 3600.0

@@ -57,7 +57,7 @@ def serve(
 ) -> None:
     """Answer over HTTP: the page at /, the API under /similar and /companies, its manual at /docs.
 
-    SIMILARITY_SERVICE_ variables say what it allows: keys, limits, logs (docs/operating-the-service.md).
+    SIMILARITY_SERVICE_ variables say what it allows: keys, limits, logs (docs/service-settings.md).
     """
     # The wheel holds services/search of the checkout under a name of its own.
     package = "similarity.service" if find_spec("similarity.service") else "services.search"

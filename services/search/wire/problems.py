@@ -1,6 +1,6 @@
 """Every kind of error that the service answers, and what a client can do about it.
 
-`problem_documents` makes RFC 9457 documents of them; the manual and docs/api.md list them in the order of this module.
+`problem_documents` makes RFC 9457 documents of them; the manual and docs/problems.md list them as ordered here.
 """
 
 from dataclasses import dataclass

@@ -87,6 +87,6 @@ def test_places_leave_worker_threads_for_health_checks(monkeypatch: pytest.Monke
 
 
 def test_the_guide_lists_every_setting_with_its_default_and_no_other() -> None:
-    guide = (Path(__file__).parents[3] / "docs" / "operating-the-service.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[3] / "docs" / "service-settings.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(SIMILARITY_SERVICE_\w+)` \| (.*?) \| (.*?) \|$", guide, re.MULTILINE)
     assert rows == settings_table()
