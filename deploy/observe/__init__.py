@@ -1,1 +1,1 @@
-"""What an operator sees: Prometheus' configuration, alerts, Grafana's dashboards. docs/observing.md explains them."""
+"""What an operator sees: Prometheus' configuration, alerts, Grafana's dashboards. See docs/dashboards.md."""

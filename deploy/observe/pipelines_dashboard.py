@@ -212,7 +212,7 @@ REEMBED = Row(
 PIPELINES = Dashboard(
     uid="similarity-pipelines",
     title="Pipelines",
-    says="What streams in and how it ends; the re-embed on schedule. docs/observing.md says how to read it.",
+    says="What streams in and how it ends; the re-embed on schedule. docs/dashboards.md says how to read it.",
     instances="similarity_embedded_texts_total",
     rows=[NOW, MESSAGES, EMBEDDING, FAULTS, REEMBED, processes("stream|reembed")],
 )

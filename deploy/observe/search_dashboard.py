@@ -217,7 +217,7 @@ PARTS = Row(
 SEARCH = Dashboard(
     uid="similarity-search",
     title="Search service",
-    says="Requests, refusals, index and encoder of the search service. docs/observing.md says how to read it.",
+    says="Requests, refusals, index and encoder of the search service. docs/dashboards.md says how to read it.",
     instances="search_accepting",
     rows=[NOW, REQUESTS, PLACES, PARTS, processes("search")],
 )
