@@ -30,7 +30,7 @@ From one encoder to the next, while the index is searched and written to:
 
   similarity generations rollback          (if it was a mistake)
 
-  similarity generations prune --keep 1    (to finish; until then each change is encoded twice)
+  similarity generations prune --keep 0    (a week later, to finish: until then each change is encoded twice)
 """
 
 generations = typer.Typer(

@@ -51,7 +51,7 @@ def check_document(document: EmbeddedCompany | DeletedCompany, *, dimension: int
 def unreadable(company_id: str, error: Exception) -> IndexUnavailable:
     """Return the error for a stored company that breaks a rule: it is damaged, or another program wrote it."""
     return IndexUnavailable(
-        f"the stored company {company_id!r} cannot be read ({error!s:.200}); write it again, or delete it"
+        f"the stored company {company_id!r} cannot be read ({error!s:.200}); restore a backup, or make the index anew"
     )
 
 
