@@ -12,7 +12,8 @@ from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
 from similarity.ingest.encodings import as_utf_8
 from similarity.ingest.files import read_stream
 from similarity.ingest.records import column_key
-from similarity.search.names.comparison import is_domain
+from similarity.search.countries import country_code
+from similarity.search.names.comparison import core_of, is_domain
 
 from ..wire.problem_documents import Problem, invalid_request
 from ..wire.strict_json import strict_json
@@ -97,6 +98,8 @@ def rows_of_table(raw: bytes) -> ListRows:
 def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or cells between tabs, one of them a website.
 
+    A country behind the last comma of a name ("Delta, USA") is the row's country.
+
     Raises:
         Problem: its encoding is unknown, or there are too many lines.
     """
@@ -125,7 +128,15 @@ def _cells(line: str) -> dict[str, str]:
     names = [cell for cell in cells if cell not in websites]
     # "Booking.com" may be a name too; an address with a path or an @ is not.
     bare = [cell for cell in websites if "/" not in cell and "@" not in cell]
-    return {"name": next(iter(names + bare), ""), "domain": next(iter(websites), "")}
+    name, country = _without_country(next(iter(names + bare), ""))
+    return {"name": name, "domain": next(iter(websites), ""), "country": country}
+
+
+def _without_country(name: str) -> tuple[str, str]:
+    """Return a name and the country behind its last comma, which may not be a legal form: "SA" is Saudi Arabia, too."""
+    before, _, after = (part.strip() for part in name.rpartition(","))
+    is_country = before and country_code(after) and core_of(name) != core_of(before)
+    return (before, after) if is_country else (name, "")
 
 
 def _columns(record: Mapping[str, object]) -> dict[str, str]:

@@ -52,7 +52,7 @@ export function match({ score, probability }) {
   return el("span", { class: "match" },
     el("span", {}, probability === null ? score.toFixed(2) : percent(probability), probability !== null && el("span", { class: "likely" }, " likely")),
     bar(probability ?? score),
-    probability !== null && el("small", {}, `cosine ${score.toFixed(2)}`));
+    el("small", {}, probability === null ? "cosine" : `cosine ${score.toFixed(2)}`));
 }
 
 function description(hit) {

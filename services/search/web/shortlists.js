@@ -100,7 +100,7 @@ function partNode({ title, members, isOn }) {
 function memberRow(member, isOn, isRanked) {
   const { id, name, domain, deleted, rank, score, probability } = member;
   const words = name || id;
-  const match = score === null ? "" : probability === null ? score.toFixed(2) : `${Math.round(probability * 100)} %`;
+  const match = score === null ? "" : probability === null ? `cosine ${score.toFixed(2)}` : `${Math.round(probability * 100)} %`;
   const label = isOn ? `Remove ${words} from the list` : `Add ${words} to the list`;
   const act = softly(async () => {
     await change(shown.name, isOn ? { remove: [id] } : { add: [id] });

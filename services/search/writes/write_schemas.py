@@ -54,11 +54,11 @@ class CompanyBody(BaseModel):
     country: Short | None = Field(default=None, examples=["Germany"])
     industry: Short | None = Field(default=None, examples=["Tools"])
     tags: Listed[Named] | None = Field(default=None, max_length=MAX_LIST_ITEMS)
-    attributes: dict[AttributeName, AttributeValue] | None = Field(
+    attributes: dict[AttributeName, AttributeValue | None] | None = Field(
         default=None,
         max_length=MAX_LIST_ITEMS,
-        description="Free facts for filters: text, finite numbers, true or false. Those with a declared type "
-        "(`GET /attributes`) are read as that type; a value of another type is ignored with a warning.",
+        description="Free facts for filters: text, finite numbers, true or false; null is no value. Those with a "
+        "declared type (`GET /attributes`) are read as that type; a value of another type is ignored with a warning.",
         examples=[{"employees": 12}],
     )
     event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])

@@ -188,6 +188,21 @@ def test_pasted_lines_are_names_websites_or_both(client: TestClient) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "cells"),
+    [
+        ("Delta, USA", ("Delta", "USA", "")),
+        ("Nestlé, SA", ("Nestlé, SA", "", "")),
+        ("Nike, Inc.", ("Nike, Inc.", "", "")),
+        ("Alpha, Germany\talpha.de", ("Alpha", "Germany", "alpha.de")),
+        (", USA", (", USA", "", "")),
+    ],
+)
+def test_a_country_behind_a_comma_is_no_part_of_the_name(line: str, cells: tuple[str, str, str]) -> None:
+    [row] = match_rows.rows_of_lines(line.encode()).rows
+    assert (row.row.name, row.row.country, row.row.domain) == cells
+
+
 def test_a_line_with_more_cells_than_a_spreadsheet_has_is_a_miss(client: TestClient) -> None:
     cells = "\t".join(f"{number:x}.co\tx{number:x}" for number in range(400_000))
     rows = send(client, f"Coke\n{cells}\nCoke".encode(), "text/plain").json()["rows"]
