@@ -105,6 +105,7 @@ def create_app(
         redirect_slashes=False,
         dependencies=[Depends(each_parameter_once)],
         separate_input_output_schemas=False,
+        generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan(own, threads=guards.gates.threads, at_start=writing.erasures.resume),
         # FastAPI's own spans would hold paths and parameters, that is who was asked about; ours hold the route alone.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},

@@ -16,6 +16,9 @@ from .manual import manual_page
 from .wire.problem_documents import MEDIA_TYPE
 
 Document: TypeAlias = dict[str, Any]
+METHODS = ("get", "post", "put", "delete")
+TAGS = ("Competitors", "Companies", "Matching", "Lists", "Feedback", "Writing", "Operation")
+"""In the order of the description. Routes are added in another: `/companies/{id}/erasure` before `/companies/{id}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class DescriptionCache:
         """Return the description; the first call renders it."""
         with self._lock:
             if self._rendered is None:
-                document = _set_problem_media_type(self._describe())
+                document = _in_order_of_tags(_set_problem_media_type(self._describe()))
                 self._rendered = RenderedDescription(
                     document, bytes(JSONResponse(document).body), bytes(HTMLResponse(manual_page(document)).body)
                 )
@@ -77,3 +80,16 @@ def _set_problem_media_type(document: Document) -> Document:
                 if not status.startswith("2") and "content" in response:
                     response["content"] = {MEDIA_TYPE: response["content"]["application/json"]}
     return document
+
+
+def _in_order_of_tags(document: Document) -> Document:
+    """Sort the paths of `document` by the first of TAGS that one of their operations has, and by METHODS."""
+    document["tags"] = [{"name": tag} for tag in TAGS]
+    document["paths"] = dict(sorted(document["paths"].items(), key=lambda path: min(map(_place, path[1].values()))))
+    for path, operations in document["paths"].items():
+        document["paths"][path] = dict(sorted(operations.items(), key=lambda operation: METHODS.index(operation[0])))
+    return document
+
+
+def _place(operation: Document) -> int:
+    return TAGS.index(operation["tags"][0])

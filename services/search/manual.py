@@ -1,6 +1,6 @@
 """The API's manual at /docs: plain HTML made from the OpenAPI document, without files from other hosts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, TypeAlias
 
@@ -11,6 +11,9 @@ Row: TypeAlias = tuple[str, str, str]
 """Name, type as HTML, and meaning."""
 
 Schema: TypeAlias = Mapping[str, Any]
+
+Operations: TypeAlias = Sequence[tuple[str, str, Schema]]
+"""Method, path and description."""
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -29,6 +32,9 @@ PAGE = """<!doctype html>
 <main>
 <h1>API manual</h1>
 <p class="lead">{description}</p>
+<nav aria-label="Operations">
+{contents}
+</nav>
 {operations}
 <h2>Objects</h2>
 {objects}
@@ -46,23 +52,40 @@ went wrong this time.</p>
 
 def manual_page(document: Schema) -> str:
     """Return the manual of the API that an OpenAPI document describes, as an HTML page."""
-    operations = (
-        _operation(method, path, operation)
+    operations = [
+        (method, path, operation)
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
-    )
+    ]
     return PAGE.format(
         title=escape(document["info"]["title"]),
         description=escape(document["info"]["description"]),
-        operations="\n".join(operations),
+        contents="\n".join(_contents_of(tag, operations) for tag in _tags(operations)),
+        operations="\n".join(_operation(*operation) for operation in operations),
         objects="\n".join(_object(name, schema) for name, schema in document["components"]["schemas"].items()),
         problems="\n".join(map(_problem, KINDS)),
     )
 
 
+def _tags(operations: Operations) -> list[str]:
+    return list(dict.fromkeys(operation["tags"][0] for _, _, operation in operations))
+
+
+def _contents_of(tag: str, operations: Operations) -> str:
+    """Return the links to the operations of a tag."""
+    links = "\n".join(
+        f'<li><a href="#{operation["operationId"]}"><code>{method.upper()} {escape(path)}</code></a> '
+        f"{escape(operation['summary'])}"
+        for method, path, operation in operations
+        if operation["tags"][0] == tag
+    )
+    return f"<h2>{escape(tag)}</h2>\n<ul>\n{links}\n</ul>"
+
+
 def _operation(method: str, path: str, operation: Schema) -> str:
     parts = [
-        f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>\n"
+        f'<section id="{operation["operationId"]}">'
+        f"<h2><code>{method.upper()} {escape(path)}</code></h2>\n"
         f"<p><strong>{escape(operation['summary'])}.</strong> {_prose(operation.get('description', ''))}</p>\n",
         _table("Parameters", [_parameter(each) for each in operation.get("parameters", [])]),
         *_contents("Body", operation.get("requestBody", {})),

@@ -29,7 +29,7 @@ def map_routes(service: MapService) -> APIRouter:
         response_model=Map,
         responses={**DRAWN, **declared(*QUESTION_PROBLEMS)},
     )
-    def map_of_company(request: Request, company_id: Reference, query: Annotated[MapQuery, Query()]) -> Response:
+    def map_company(request: Request, company_id: Reference, query: Annotated[MapQuery, Query()]) -> Response:
         """Returns the hits of `GET /similar/{company_id}` with the same parameters, on the two axes along which they
         differ most (principal components). `reasons` and `fields` have no effect here.
         """
@@ -41,7 +41,9 @@ def map_routes(service: MapService) -> APIRouter:
         response_model=Map,
         responses={**DRAWN, **declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS)},
     )
-    def map_of(request: Request, question: Annotated[Question, ASKED], _: Annotated[NoQuery, Query()]) -> Response:
+    def map_question(
+        request: Request, question: Annotated[Question, ASKED], _: Annotated[NoQuery, Query()]
+    ) -> Response:
         """Returns the hits of `POST /similar` to the same query on a plane, with its anchors and negatives."""
         return drawn(request, service.map_of(question))
 

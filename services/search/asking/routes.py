@@ -32,7 +32,7 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         responses=declared(*STORE_PROBLEMS),
         dependencies=[needs(Scope.READ)],
     )
-    def find_companies(query: Annotated[FindQuery, Query()]) -> FoundCompanies:
+    def companies_find(query: Annotated[FindQuery, Query()]) -> FoundCompanies:
         """Finds companies by domain, by the beginning of a name or alias, then by words; for search boxes."""
         return service.find(query)
 
@@ -55,7 +55,7 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         responses={**FOUND, **declared(*NAME_PROBLEMS)},
         dependencies=[needs(Scope.READ)],
     )
-    def company(request: Request, company_id: Reference, query: Annotated[CompanyQuery, Query()]) -> Response:
+    def company_get(request: Request, company_id: Reference, query: Annotated[CompanyQuery, Query()]) -> Response:
         """Returns a company by its id, domain, name or alias, or by a similar name that is clearly the best match."""
         found = service.company(company_id, exact=query.resolve == "exact")
         answer = Response(found.model_dump_json(), media_type=JSON)

@@ -78,9 +78,7 @@ def similar_routes(service: SearchService) -> APIRouter:
         response_model=SimilarToCompany,
         responses={**RANKED, **UNCHANGED, **declared(*QUESTION_PROBLEMS)},
     )
-    def similar_to_company(
-        request: Request, company_id: Reference, query: Annotated[SimilarQuery, Query()]
-    ) -> Response:
+    def similar(request: Request, company_id: Reference, query: Annotated[SimilarQuery, Query()]) -> Response:
         """The companies whose descriptions are nearest to this one's, best first, without itself.
 
         Compares stored vectors; only `reasons` runs the encoder. `redirected_from` is set where a domain,
@@ -94,7 +92,7 @@ def similar_routes(service: SearchService) -> APIRouter:
         response_model=SimilarToText,
         responses={**RANKED, **UNCHANGED, **declared(*QUESTION_PROBLEMS)},
     )
-    def similar_to_text(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
+    def similar_text(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
         """The companies nearest to a description in your own words.
 
         Needs the encoder of the live generation; `/readyz` says whether it is loaded.
@@ -107,7 +105,7 @@ def similar_routes(service: SearchService) -> APIRouter:
         response_model=Ranking,
         responses={**RANKED, **declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS)},
     )
-    def similar(
+    def similar_question(
         request: Request, question: Annotated[Question, ASKED], query: Annotated[FormatQuery, Query()]
     ) -> Response:
         """The whole question in a body: several anchors with weights, free words among them, negatives, filters,

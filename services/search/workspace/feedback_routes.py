@@ -47,7 +47,7 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
             **declared(problems.EVENT_CONFLICT, problems.ERASED_MEANWHILE, *NAME_PROBLEMS, *BODY_PROBLEMS),
         },
     )
-    def judge(
+    def feedback_add(
         given: FeedbackGiven, _: Annotated[NoQuery, Query()], caller: FeedbackCaller, response: Response
     ) -> FeedbackRecord:
         """Stores whether a hit competes with an anchor, with your name and the time.
@@ -61,7 +61,7 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
         return record
 
     @router.get("/feedback", summary="List feedback", responses=declared(*NAME_PROBLEMS))
-    def feedback(query: Annotated[FeedbackQuery, Query()], caller: FeedbackCaller) -> Feedback:
+    def feedback_get(query: Annotated[FeedbackQuery, Query()], caller: FeedbackCaller) -> Feedback:
         """Returns the valid verdicts on pairs with a company, and the history of events."""
         return service.feedback(query, caller)
 
@@ -71,7 +71,7 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
         response_class=Response,
         responses={**PAIRS_RESPONSE, **declared(*STORE_PROBLEMS)},
     )
-    def pairs(query: Annotated[PairsQuery, Query()], _: FeedbackCaller, accept: Accept = "") -> Response:
+    def feedback_pairs(query: Annotated[PairsQuery, Query()], _: FeedbackCaller, accept: Accept = "") -> Response:
         """Returns all judged pairs, as a file that `training` reads.
 
         A pair is labelled if all users agree on it, and unlabelled if they do not or one is unsure. Withdrawn verdicts
@@ -86,7 +86,7 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
     @router.get(
         "/feedback/next", summary="Suggest pairs to judge", responses=declared(*NAME_PROBLEMS, problems.TOO_FEW_WORDS)
     )
-    def next_pairs(query: Annotated[NextQuery, Query()], _: FeedbackCaller) -> Suggestions:
+    def feedback_next(query: Annotated[NextQuery, Query()], _: FeedbackCaller) -> Suggestions:
         """Returns unjudged pairs from which a model would learn most, each with the reason."""
         return next_service.next(query)
 

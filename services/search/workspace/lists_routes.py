@@ -64,7 +64,7 @@ def lists_routes(service: ListsService) -> APIRouter:
             **declared(problems.TOO_MANY_LISTS, problems.ERASED_MEANWHILE, *LIST_PROBLEMS, *BODY_PROBLEMS),
         },
     )
-    def save(name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response) -> ListRecord:
+    def list_save(name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response) -> ListRecord:
         """Saves a query, or a shortlist of up to 10,000 companies, under a name, replacing an earlier list.
 
         All users share the lists: everyone sees them, and everyone who may save them may replace and delete them.
@@ -75,7 +75,7 @@ def lists_routes(service: ListsService) -> APIRouter:
         return record
 
     @router.get("/lists/{name}", summary="One list", responses=declared(problems.UNKNOWN_LIST, *STORE_PROBLEMS))
-    def saved_list(name: ListName, _: Nothing, caller: Looker) -> ListRecord:
+    def list_get(name: ListName, _: Nothing, caller: Looker) -> ListRecord:
         """Returns a list with its query and your last look."""
         return service.saved_list(name, caller)
 
@@ -85,7 +85,7 @@ def lists_routes(service: ListsService) -> APIRouter:
         status_code=204,
         responses=declared(problems.UNKNOWN_LIST, *STORE_PROBLEMS),
     )
-    def remove(name: ListName, _: Nothing, caller: Saver) -> None:
+    def list_delete(name: ListName, _: Nothing, caller: Saver) -> None:
         """Deletes a list for all users, with all looks at it. Its companies stay."""
         service.remove(name)
 
@@ -95,7 +95,9 @@ def lists_routes(service: ListsService) -> APIRouter:
         response_model=ListRanking,
         responses={**RANKED, **UNCHANGED, **declared(*ASKED_PROBLEMS)},
     )
-    def hits(request: Request, name: ListName, query: Annotated[ListHitsQuery, Query()], caller: Looker) -> Response:
+    def list_hits(
+        request: Request, name: ListName, query: Annotated[ListHitsQuery, Query()], caller: Looker
+    ) -> Response:
         """Runs the list's query; `new` marks the hits that were not there at your last look."""
         return ranked(service.search, request, service.hits(name, query, caller), query.format, further=("new",))
 
@@ -104,7 +106,7 @@ def lists_routes(service: ListsService) -> APIRouter:
         summary="Store a look at a list",
         responses=declared(problems.ERASED_MEANWHILE, *ASKED_PROBLEMS, *BODY_PROBLEMS),
     )
-    def looked(name: ListName, _: Nothing, caller: Looker, given: LookGiven | None = None) -> LookRecord:
+    def list_looked(name: ListName, _: Nothing, caller: Looker, given: LookGiven | None = None) -> LookRecord:
         """Marks hits as no longer new to you: those in `ids`, by default the current ones."""
         return service.look(name, given or LookGiven(), caller)
 
@@ -121,7 +123,9 @@ def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: Sh
         response_model=Members,
         responses={200: {"content": TABLE_CONTENT}, **declared(*LIST_PROBLEMS, problems.TOO_FEW_WORDS)},
     )
-    def members(request: Request, name: ListName, query: Annotated[MembersQuery, Query()], caller: Looker) -> Response:
+    def list_companies(
+        request: Request, name: ListName, query: Annotated[MembersQuery, Query()], caller: Looker
+    ) -> Response:
         """Returns the companies of a shortlist with name and website, as JSON, CSV or XLSX; says which are deleted."""
         found = shortlists.members(name, query, caller)
         wanted = wanted_format(query.format, request.headers.get("accept", ""))
@@ -134,7 +138,7 @@ def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: Sh
         summary="Change a shortlist",
         responses=declared(problems.ERASED_MEANWHILE, *LIST_PROBLEMS, *BODY_PROBLEMS),
     )
-    def change(name: ListName, given: CompaniesChange, _: Nothing, caller: Saver) -> ListRecord:
+    def list_change(name: ListName, given: CompaniesChange, _: Nothing, caller: Saver) -> ListRecord:
         """Adds companies to a shortlist, and removes others. It is safe to send the same change again."""
         return lists.change(name, given, caller)
 
@@ -143,7 +147,7 @@ def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: Sh
         summary="Compare a shortlist",
         responses=declared(*LIST_PROBLEMS, problems.TOO_FEW_WORDS),
     )
-    def compare(name: ListName, query: Annotated[ComparisonQuery, Query()], caller: Looker) -> Comparison:
+    def list_compare(name: ListName, query: Annotated[ComparisonQuery, Query()], caller: Looker) -> Comparison:
         """Compares a shortlist with the first `k` hits of a company, or with another shortlist.
 
         Returns which companies are in both, only on the list, and only in the other.

@@ -67,7 +67,7 @@ def write_routes(writes: WriteService) -> APIRouter:
         responses={**ACCEPTED, **declared(*WRITE_PROBLEMS, problems.WRITE_CONFLICT, *BODY_PROBLEMS)},
         openapi_extra=described_body(JSON, CompanyBody.model_json_schema()),
     )
-    def put_company(
+    def company_put(
         _: Writer, company_id: CompanyId, query: Nothing, body: Annotated[bytes, body_of(JSON)]
     ) -> Response:
         """Stores the whole company: omitted members become empty.
@@ -84,7 +84,7 @@ def write_routes(writes: WriteService) -> APIRouter:
         response_model=WriteAnswer,
         responses={**ACCEPTED, **declared(*WRITE_PROBLEMS, problems.WRITE_CONFLICT)},
     )
-    def delete_company(_: Writer, company_id: CompanyId, query: Annotated[DeleteQuery, Query()]) -> Response:
+    def company_delete(_: Writer, company_id: CompanyId, query: Annotated[DeleteQuery, Query()]) -> Response:
         """Deletes a company, and stores the deletion, so that a late, older write does not restore it.
 
         An unknown id can be deleted too. The company's words stay on disk until the store rewrites its files;
@@ -97,7 +97,7 @@ def write_routes(writes: WriteService) -> APIRouter:
         summary="State of a write",
         responses=declared(problems.INVALID_REQUEST, problems.INDEX_UNAVAILABLE, problems.NO_LIVE_GENERATION),
     )
-    def read_write_status(_: Writer, company_id: CompanyId, version: Version, query: Nothing) -> WriteStatus:
+    def write_status(_: Writer, company_id: CompanyId, version: Version, query: Nothing) -> WriteStatus:
         """Compares the version of a write with the version in the live generation, including deletions.
 
         A write that the stream could not store stays `accepted`; a dead letter says why. Of two writes with the same
@@ -112,7 +112,7 @@ def write_routes(writes: WriteService) -> APIRouter:
         responses={**LINES_DESCRIBED, **declared(*WRITE_PROBLEMS, *BODY_PROBLEMS)},
         openapi_extra=described_body(NDJSON, {"type": "string"}, BULK_EXAMPLE),
     )
-    def write_companies(_: Writer, query: Nothing, body: Annotated[bytes, body_of(*LINES)]) -> Response:
+    def companies_bulk(_: Writer, query: Nothing, body: Annotated[bytes, body_of(*LINES)]) -> Response:
         """Accepts NDJSON: one company per line, with its `id`; `"deleted": true` deletes it.
 
         Returns one line of JSON for each, in order, while they are written: `{"line", "id", "outcome", "reason"}`, and
@@ -134,7 +134,7 @@ def erasure_routes(erasures: ErasureService) -> APIRouter:
         status_code=202,
         responses={**ERASURE_ACCEPTED, **declared(*WRITE_PROBLEMS)},
     )
-    def erase_company(_: Writer, company_id: CompanyId, query: Nothing, response: Response) -> ErasureAnswer:
+    def company_erase(_: Writer, company_id: CompanyId, query: Nothing, response: Response) -> ErasureAnswer:
         """Erases a company from every generation, from feedback and lists, and from the disk.
 
         In Kafka mode a delete is published too. After the answer no search finds the company. The rest continues in the

@@ -148,9 +148,15 @@ def is_short(core: str) -> bool:
     return " " not in core or all(len(word) == 1 or word == "and" for word in core.split())
 
 
-def has_same_words(one: str, other: str) -> bool:
-    """Return whether two cores have the same words in any order, or differ only in their spaces."""
-    return sorted(one.split()) == sorted(other.split()) or one.replace(" ", "") == other.replace(" ", "")
+def is_core(core: str, cores: Sequence[str]) -> bool:
+    """Return whether `core` is one of `cores`."""
+    return core in cores
+
+
+def has_same_words(core: str, cores: Sequence[str]) -> bool:
+    """Return whether one of `cores` has the words of `core` in any order, or differs only in its spaces."""
+    words, letters = sorted(core.split()), core.replace(" ", "")
+    return any(words == sorted(other.split()) or letters == other.replace(" ", "") for other in cores)
 
 
 def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> bool:

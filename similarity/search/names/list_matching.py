@@ -24,6 +24,7 @@ from similarity.search.names.comparison import (
     has_initials,
     has_legal_form,
     has_same_words,
+    is_core,
     is_short,
     name_similarity,
 )
@@ -173,8 +174,8 @@ class RowMatcher:
             found |= self._find(query)
         cores = {company_id: cores_of(company) for company_id, company in found.items()}
         for how, fits, verb in (
-            (How.LEGAL_FORM, _is_core, "have, apart from the legal form, the name"),
-            (How.WORDS, _has_words, "have a name with the words of"),
+            (How.LEGAL_FORM, is_core, "have, apart from the legal form, the name"),
+            (How.WORDS, has_same_words, "have a name with the words of"),
         ):
             if fitting := [company for company_id, company in found.items() if fits(core, cores[company_id])]:
                 longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
@@ -316,14 +317,6 @@ def _not_as_id(name: str) -> str:
     A leading space has this effect: an id has none, and domains and names are compared without it.
     """
     return f" {name}"
-
-
-def _is_core(core: str, cores: Sequence[str]) -> bool:
-    return core in cores
-
-
-def _has_words(core: str, cores: Sequence[str]) -> bool:
-    return any(has_same_words(core, each) for each in cores)
 
 
 def _likeness(core: str, other: str) -> float:

@@ -29,7 +29,7 @@ def described() -> dict[str, Any]:
     """A small document, as FastAPI makes it."""
     app = FastAPI(title="T", description="D")
 
-    @app.get("/things", responses={404: {"model": dict[str, str]}})
+    @app.get("/things", tags=["Companies"], responses={404: {"model": dict[str, str]}})
     def things() -> dict[str, str]:
         """All things."""
         return {}

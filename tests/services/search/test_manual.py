@@ -53,6 +53,8 @@ INLINE = {
 
 def test_any_operation_can_be_described() -> None:
     operation = {
+        "operationId": "thing_put",
+        "tags": ["Things"],
         "summary": "Store <it>",
         "description": "All `of` it.",
         "parameters": [{"name": "when", "in": "query", "schema": {"anyOf": [{"type": "string"}, {"type": "null"}]}}],
@@ -71,11 +73,17 @@ def test_any_operation_can_be_described() -> None:
     document: dict[str, Any] = {
         "info": {"title": "T", "description": "D"},
         "components": {"schemas": {"Thing": {"properties": {"id": {"type": "string"}}}}},
-        "paths": {"/things/{id}": {"put": operation, "delete": {"summary": "Go", "responses": {}}}},
+        "paths": {
+            "/things/{id}": {
+                "put": operation,
+                "delete": {"operationId": "thing_delete", "tags": ["Things"], "summary": "Go", "responses": {}},
+            }
+        },
     }
     page = manual_page(document)
     for part in (
-        "<h2><code>PUT /things/{id}</code></h2>",
+        '<h2>Things</h2>\n<ul>\n<li><a href="#thing_put"><code>PUT /things/{id}</code></a> Store &lt;it&gt;\n',
+        '<section id="thing_put"><h2><code>PUT /things/{id}</code></h2>',
         "<strong>Store &lt;it&gt;.</strong> All <code>of</code> it.",
         "<code>when</code><td><td>",
         "Body as <code>application/x-ndjson</code>, for example:</p>\n<pre>{&quot;id&quot;:&quot;&lt;a&gt;&quot;}",

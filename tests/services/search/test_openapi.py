@@ -127,6 +127,7 @@ def test_every_answer_to_a_question_is_as_described(asking: TestClient, question
         reasons = (
             "no values",
             "has no range",
+            "is not declared as an ordinal",
             "both an anchor and a negative",
             "has a probability only for one anchor",
         )
