@@ -46,12 +46,6 @@ Number = (
 )
 Limit = Number | Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARACTERS)]
 LIMIT = "limit of an attribute: a number, or a level if it is declared as an ordinal (`GET /attributes`)."
-ONE_OF_BOTH: dict[str, Any] = {
-    "oneOf": [
-        {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
-        for one, other in (("company", "text"), ("text", "company"))
-    ]
-}
 
 RANK: Any = Field(
     default="business",
@@ -91,8 +85,6 @@ class _Body(Closed):
 
 class Negative(_Body):
     """A company (its id, domain, name or alias) or a description in free text: exactly one of the two."""
-
-    model_config = ConfigDict(json_schema_extra=ONE_OF_BOTH)
 
     company: Reference | None = Field(
         default=None, description="A company's id, domain, name or alias.", examples=["nike"]

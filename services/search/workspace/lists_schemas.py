@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from similarity.feedback.protocol import MAX_SEEN
@@ -38,15 +38,6 @@ class ListQuestion(BatchQuestion):
 
 class ListGiven(Closed):
     """A list to save: exactly one of `question` and `companies`."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [
-                {"required": [one], "properties": {other: {"type": "null"}}}
-                for one, other in (("question", "companies"), ("companies", "question"))
-            ]
-        }
-    )
 
     question: ListQuestion | None = None
     companies: Listed[Reference] | None = Field(

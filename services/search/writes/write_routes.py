@@ -17,7 +17,8 @@ from .write_schemas import EVENT_TIME, BulkResult, CompanyBody, ErasureAnswer, T
 from .writing import WriteService
 
 NDJSON = "application/x-ndjson"
-LINES = (NDJSON, "application/ndjson", "application/jsonl", "application/x-jsonlines")
+BYTES = "application/octet-stream"
+LINES = (NDJSON, "application/ndjson", "application/jsonl", "application/x-jsonlines", BYTES)
 
 Writer = Annotated[Caller, needs(Scope.WRITE)]
 Version = Annotated[int, Path(ge=0, lt=2**63, description="The `version` in the answer to the write.")]
@@ -54,6 +55,9 @@ LINES_DESCRIBED: Responses = {
     }
 }
 BULK_EXAMPLE = '{"id":"acme","name":"Acme","description":"Makes anvils."}\n{"id":"old","deleted":true}\n'
+BULK_BODY = described_body(NDJSON, {"type": "string"}, BULK_EXAMPLE)
+# Generators of clients know this type, and not NDJSON.
+BULK_BODY["requestBody"]["content"][BYTES] = {"schema": {"type": "string", "format": "binary"}}
 
 
 def write_routes(writes: WriteService) -> APIRouter:
@@ -110,7 +114,7 @@ def write_routes(writes: WriteService) -> APIRouter:
         summary="Write many companies",
         response_class=StreamingResponse,
         responses={**LINES_DESCRIBED, **declared(*WRITE_PROBLEMS, *BODY_PROBLEMS)},
-        openapi_extra=described_body(NDJSON, {"type": "string"}, BULK_EXAMPLE),
+        openapi_extra=BULK_BODY,
     )
     def companies_bulk(_: Writer, query: Nothing, body: Annotated[bytes, body_of(*LINES)]) -> Response:
         """Accepts NDJSON: one company per line, with its `id`; `"deleted": true` deletes it.

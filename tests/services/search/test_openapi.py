@@ -126,6 +126,7 @@ def test_every_answer_to_a_question_is_as_described(asking: TestClient, question
     if fits and answer.status_code == 422:
         reasons = (
             "no values",
+            "give either",
             "has no range",
             "is not declared as an ordinal",
             "both an anchor and a negative",
