@@ -13,6 +13,7 @@ from similarity.client.retries import Attempts, Retries, problem_from_reply
 from similarity.errors import InvalidInput
 
 REQUEST_ID = "x-request-id"
+MAX_REQUEST_ID = 128
 # A full batch, that is 100 rankings with 250 hits each, may have 10 kB for each hit.
 MOST_BYTES = 256_000_000
 
@@ -97,7 +98,8 @@ class Incoming:
     def __init__(self, response: httpx2.Response, attempts: Attempts) -> None:
         self._response = response
         self._body = bytearray()
-        self._request_id = response.headers.get(REQUEST_ID, attempts.request_id)
+        given = response.headers.get(REQUEST_ID, attempts.request_id)
+        self._request_id = given if given.isprintable() and len(given) <= MAX_REQUEST_ID else attempts.request_id
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity":
             reason = f"it is compressed ({encoding!a:.60}), which was not requested"

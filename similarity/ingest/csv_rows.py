@@ -9,7 +9,7 @@ between have no quotation marks but doubled ones, and such lines cannot open a q
 import csv
 import itertools
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
 from similarity.errors import InvalidInput
@@ -118,13 +118,13 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
 
 def names_twice(names: Sequence[str], where: str) -> str:
     """Return the message for names of columns that are not different; `where` is the row or line that has them."""
-    twice = next(name for name in names if names.count(name) > 1)
+    twice = Counter(names).most_common(1)[0][0]
     if not twice:
         return (
             f"the {where} must hold the column names, but several of them are empty: {', '.join(names)!r:.200}; remove "
             "lines above the column names, such as a title, and name all columns"
         )
-    return f"a column name occurs twice in the {where}, which must hold the column names: {', '.join(names)}"
+    return f"a column name occurs twice in the {where}, which must hold the column names: {twice!r:.100}"
 
 
 def _broken_row(number: int, kept: LinesOfRow, delimiter: str, error: str) -> Row:

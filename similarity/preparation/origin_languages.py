@@ -86,7 +86,8 @@ def _tells_origin_only(sentence: str) -> bool:
 
 
 def _is_latin_place(clause: str) -> bool:
-    return re.fullmatch(r"\s*(?:[A-Z][\w.'’\-]*\s*){1,4}", clause) is not None
+    # White space between words is required, and a word is not divided: a run of n capitals would have n^4 divisions.
+    return re.fullmatch(r"\s*+[A-Z][\w.'’\-]*+(?:\s++[A-Z][\w.'’\-]*+){0,3}\s*", clause) is not None
 
 
 def _only_of(words: list[str], language: str) -> bool:

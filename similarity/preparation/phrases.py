@@ -77,6 +77,8 @@ _LEADING = re.compile(
 _DANGLING = re.compile(
     r"[\s,](?:and|and also|or|as well as|of|by|from|with|through|via|under|to|for|in|on|at|as|the|an?)$", re.IGNORECASE
 )
+LONGEST_DANGLING = 16
+"""Characters; where longer ends were searched, a long text of such words would be read once for each of them."""
 _PUNCTUATION = " \t\r\n\u00a0\u3000,;:，；、：。.!?！？–—-"
 
 
@@ -156,7 +158,7 @@ def _trimmed(text: str, start: int, end: int) -> Phrase:
     leading = _LEADING.match(text, start, end)
     start = leading.end() if leading else start
     body = text[start:end].rstrip(_PUNCTUATION)
-    while dangling := _DANGLING.search(body):
+    while dangling := _DANGLING.search(body, max(0, len(body) - LONGEST_DANGLING)):
         body = body[: dangling.start()].rstrip(_PUNCTUATION)
     return Phrase(body, start, start + len(body))
 

@@ -34,7 +34,7 @@ _SUBJECT = (
 )
 _ADVERB = r"(?:(?:originally|first|also|currently|now|officially|initially)\s+)?"
 _ORIGIN_SENTENCE = re.compile(
-    rf"^{_SUBJECT},?\s+(?:(?:was|is|were|are|has been|had been)\s+{_ADVERB}(?:{_PARTICIPLE})|{_PREDICATE})",
+    rf"^{_SUBJECT},?\s++(?:(?:was|is|were|are|has been|had been)\s+{_ADVERB}(?:{_PARTICIPLE})|{_PREDICATE})",
     re.IGNORECASE,
 )
 # "Ada Byron and Jane Doe founded the firm in London in 1840." A sentence with further content is kept.

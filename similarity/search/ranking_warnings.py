@@ -6,6 +6,7 @@ from functools import partial
 
 from similarity.company import SimilarCompany
 from similarity.index.filters import FILTER_FIELDS, LANGUAGE, filter_values
+from similarity.index.numbers import number_of_cell
 from similarity.index.protocol import CompanyIndex
 from similarity.index.validation import filter_key
 from similarity.search.ranking_page import Page, PageRequest
@@ -14,6 +15,8 @@ ATTRIBUTES = "attributes."
 SUGGESTIONS = 5
 MIN_LIKENESS = 0.75
 """Of a suggestion (`difflib`): 'Frnace' and 'france' are .83 alike."""
+MAX_COMPARED = 60
+"""Characters of a value for which a similar one is suggested."""
 NEIGHBOURS = 50
 """Companies that are read for the names of their attributes, because stores do not list these."""
 
@@ -23,8 +26,8 @@ def ranking_warnings(index: CompanyIndex, request: PageRequest, page: Page) -> l
     if request.after is not None:
         return []
     warnings = list(_unused_filters(index, request, [ranked.hit for ranked in page.hits]))
+    warnings += _ranges_of_texts(index, request)
     if not page.hits:
-        warnings += _ranges_of_texts(index, request)
         warnings.append(_why_empty(index, request, page))
     return warnings
 
@@ -60,11 +63,12 @@ def _ranges_of_texts(index: CompanyIndex, request: PageRequest) -> Iterator[str]
     undeclared = [name for name in names if name not in declared]
     nearest = index.similar(request.generation.name, request.vector, k=NEIGHBOURS).hits if undeclared else ()
     for name in undeclared:
-        if texts := [value for hit in nearest if isinstance(value := hit.company.attributes.get(name), str)]:
-            yield (
-                f"attributes.{name} has texts, such as {texts[0]!r:.40}, which pass no range: "
-                f"load it with --attribute {name}:number"
-            )
+        texts = [value for hit in nearest if isinstance(value := hit.company.attributes.get(name), str)]
+        if not texts:
+            continue
+        are_numbers = all(number_of_cell(text) is not None for text in texts)
+        cure = f"load it with --attribute {name}:number" if are_numbers else "ranges are of numbers, such as a year"
+        yield f"attributes.{name} has texts, such as {texts[0]!r:.40}, which pass no range: {cure}"
 
 
 def _unused_value(field: str, value: str, values: Sequence[str]) -> str:
@@ -73,7 +77,9 @@ def _unused_value(field: str, value: str, values: Sequence[str]) -> str:
 
 def _suggested(name: str, known: Collection[str]) -> str:
     """Return the known names nearest to `name`, or else the first of them, as the end of a message."""
-    if near := get_close_matches(name, list(known), n=1, cutoff=MIN_LIKENESS):
+    # Long texts are compared slowly, and nobody mistypes one.
+    short = [each for each in known if len(each) <= MAX_COMPARED] if len(name) <= MAX_COMPARED else []
+    if near := get_close_matches(name, short, n=1, cutoff=MIN_LIKENESS):
         return f"; did you mean {near[0]!r}?"
     first = list(known)[:SUGGESTIONS]
     more = ", ..." if len(known) > SUGGESTIONS else ""

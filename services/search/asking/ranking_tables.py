@@ -1,11 +1,13 @@
 """A ranking as a table for a spreadsheet."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from .ranking_schemas import Hit, Ranking, Reason
 
 FACTS = ("id", "name", "domain", "country", "industry")
+MAX_ATTRIBUTE_COLUMNS = 100
 COLUMNS = ("rank", *FACTS, "score", "probability", "reason", "warning")
 """The columns of a CSV table, which programs read too."""
 
@@ -23,22 +25,33 @@ def csv_rows(ranking: Ranking, further: Sequence[str] = ()) -> list[tuple[object
 
 def xlsx_rows(ranking: Ranking, verdicts: Mapping[str, str], further: Sequence[str] = ()) -> list[tuple[object, ...]]:
     """Return the rows of `csv_rows` with the attributes of the hits, and the verdict on each, by its id."""
-    names = attribute_names([hit.company.get("attributes", {}) for hit in ranking.hits])
+    names, values = attribute_columns([hit.company.get("attributes", {}) for hit in ranking.hits])
     header = ("rank", *FACTS, *names, "score", "probability", "verdict", "reason", "warning", *further)
     rows = [
         (
             *_front(hit),
-            *(hit.company.get("attributes", {}).get(name) for name in names),
+            *attributes,
             *(hit.score, hit.probability, verdicts.get(hit.company["id"]), *_back(hit, further)),
         )
-        for hit in ranking.hits
+        for hit, attributes in zip(ranking.hits, values, strict=True)
     ]
     return [header, *rows]
 
 
-def attribute_names(attributes: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return the names that any of these companies' attributes have, sorted."""
-    return sorted({name for each in attributes for name in each})
+def attribute_columns(companies: Sequence[Mapping[str, object]]) -> tuple[list[str], list[list[object]]]:
+    """Return the columns of the companies' attributes, sorted by name, and their values for each company.
+
+    Beyond MAX_ATTRIBUTE_COLUMNS, the most frequent have columns; the others share a last one, "further attributes".
+    """
+    counts = Counter(name for each in companies for name in each)
+    names = sorted(sorted(counts, key=lambda name: (-counts[name], name))[:MAX_ATTRIBUTE_COLUMNS])
+    values: list[list[object]] = [[each.get(name) for name in names] for each in companies]
+    if len(counts) == len(names):
+        return names, values
+    have_column = set(names)
+    for row, each in zip(values, companies, strict=True):
+        row.append("; ".join(f"{name}: {value}" for name, value in each.items() if name not in have_column))
+    return [*names, "further attributes"], values
 
 
 def file_name(ranking: Ranking) -> str:

@@ -37,7 +37,8 @@ class Gate:
     A request waits in the queue for at most `seconds`. The request that has waited longest gets the next permit. `key`
     is the Authorization header of a request; None if it has none. If the queue is full, a new request may take the slot
     of another one: the last request of the key with the most waiting requests. The new request's own key must have
-    fewer waiting requests than that key.
+    fewer waiting requests than that key. Of requests that may take half a minute (`is_long`), a key has one fewer than
+    there are permits.
     """
 
     def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
@@ -48,6 +49,7 @@ class Gate:
         self._permits = asyncio.Semaphore(at_once)
         # The keys of the waiting requests by their deadlines; the request that has waited longest is the first.
         self._waiting: dict[asyncio.Timeout, bytes | None] = {}
+        self._long: Counter[bytes] = Counter()
 
     @property
     def waiting(self) -> int:
@@ -66,16 +68,23 @@ class Gate:
         waiting = Counter(self._waiting.values())
         return waiting[key] + 1 >= max(waiting.values(), default=0)
 
-    async def enter(self, key: bytes | None = None) -> bool:
+    async def enter(self, key: bytes | None = None, *, is_long: bool = False) -> bool:
         """Take a permit, after a wait if necessary; return whether the request has one. If so, call `leave` later."""
-        if self.refuses(key):
+        if self.refuses(key) or (is_long and key is not None and self._long[key] >= max(1, self.at_once - 1)):
             return False
+        self._count_long(key, is_long)
         if not self._permits.locked():
             await self._permits.acquire()
         elif not await self._wait(key):
+            self._count_long(key, -is_long)
             return False
         self.inside += 1
         return True
+
+    def _count_long(self, key: bytes | None, change: int) -> None:
+        if key is not None and change:
+            self._long[key] += change
+            self._long = +self._long  # without keys that have none left
 
     async def _wait(self, key: bytes | None) -> bool:
         """Wait in the queue for a permit; return whether the request has one."""
@@ -99,9 +108,10 @@ class Gate:
         del self._waiting[deadline]
         deadline.reschedule(asyncio.get_running_loop().time())
 
-    def leave(self) -> None:
-        """Give the permit back. The request that has waited longest takes it."""
+    def leave(self, key: bytes | None = None, *, is_long: bool = False) -> None:
+        """Give the permit of `enter` back. The request that has waited longest takes it."""
         self.inside -= 1
+        self._count_long(key, -is_long)
         self._permits.release()
 
 
@@ -129,6 +139,7 @@ class Permit:
         self._gates = gates
         self._scope = scope
         self._key = secret_in(header(scope, b"authorization"))
+        self._is_long = scope["path"] in HEAVY_PATHS
         self._gate: Gate | None = None
 
     @property
@@ -139,14 +150,14 @@ class Permit:
     async def enter(self, gate: Gate) -> bool:
         """Take a permit of `gate`; return whether there was one. A permit of the other gate is given back first."""
         self.leave()
-        if await gate.enter(self._key):
+        if await gate.enter(self._key, is_long=self._is_long):
             self._gate = gate
         return self._gate is not None
 
     def leave(self) -> None:
         """Give the permit back, if the request has one."""
         if self._gate is not None:
-            self._gate.leave()
+            self._gate.leave(self._key, is_long=self._is_long)
             self._gate = None
 
     async def become_heavy(self) -> None:

@@ -54,4 +54,4 @@ export function sortOptions(hits) {
 
 const LABELS = { rank: "Rank", probability: "Likely", score: "Cosine", name: "Name", country: "Country", industry: "Industry", domain: "Website", tags: "Tags", verdict: "Competitor?", note: "Note" };
 
-export const labelOf = (key) => LABELS[key] ?? nameOfField(key);
+export const labelOf = (key) => (Object.hasOwn(LABELS, key) ? LABELS[key] : nameOfField(key));

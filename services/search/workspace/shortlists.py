@@ -17,7 +17,7 @@ from similarity.search.ranking import Hit
 from similarity.search.searcher import retry_if_retired
 
 from ..asking.question_schemas import RANK, Anchor, FormatQuery, ListName, Question, RankName, Reference
-from ..asking.ranking_tables import FACTS, attribute_names
+from ..asking.ranking_tables import FACTS, attribute_columns
 from ..asking.schemas import MAX_HITS
 from ..asking.service import SearchService
 from ..guards.callers import Caller
@@ -193,11 +193,11 @@ class ShortlistService:
 
 def table_of(members: Members) -> list[tuple[object, ...]]:
     """Return the companies of a list as the rows of a table, the first of which is the header."""
-    names = attribute_names([each.attributes for each in members.companies])
+    names, values = attribute_columns([each.attributes for each in members.companies])
     asked = ("rank", "score", "probability", "verdict") if members.company else ()
     rows = (
-        (*_values(each, FACTS), *(each.attributes.get(name) for name in names), *_values(each, asked), each.deleted)
-        for each in members.companies
+        (*_values(each, FACTS), *attributes, *_values(each, asked), each.deleted)
+        for each, attributes in zip(members.companies, values, strict=True)
     )
     return [(*FACTS, *names, *asked, "deleted"), *rows]
 

@@ -5,21 +5,25 @@ from dataclasses import replace
 
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex
-from similarity.search.countries import spellings
+from similarity.search.countries import country_code, spellings
 
 
 def with_countries(index: CompanyIndex, generation: str, filters: Sequence[FieldFilter]) -> list[FieldFilter]:
     """Return the filters, with each country replaced by those of its spellings that companies of `generation` have.
 
-    A value that is no country, or that no company has in any spelling, stays as it is.
+    A value that is no country, or that no company has in any spelling, stays as it is. All values are looked up at once:
+    one search may have thousands.
     """
+    values = {value for each in filters if each.field == "country" for value in (*each.any_of, *each.none_of)}
+    codes = {value: country_code(value) for value in values}
+    one_of_each = {code: value for value, code in codes.items() if code}
+    looked_up = [spelling for value in one_of_each.values() for spelling in spellings(value)]
+    held: dict[str, list[str]] = {}
+    for value in index.field_values(generation, "country", looked_up) if looked_up else []:
+        held.setdefault(country_code(value), []).append(value)
 
     def spelt(values: Sequence[str]) -> tuple[str, ...]:
-        found: list[str] = []
-        for value in values:
-            same = spellings(value)
-            found += (index.field_values(generation, "country", same) if same else []) or [value]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(name for value in values for name in held.get(codes[value], [value])))
 
     return [
         replace(each, any_of=spelt(each.any_of), none_of=spelt(each.none_of)) if each.field == "country" else each

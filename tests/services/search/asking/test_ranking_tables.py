@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from services.search.asking.ranking_tables import COLUMNS
+from services.search.asking.ranking_tables import COLUMNS, MAX_ATTRIBUTE_COLUMNS, attribute_columns
 from services.search.wire.tables import BYTE_ORDER_MARK, XLSX, Format, wanted_format
 from similarity.index.sqlite import SqliteIndex
 from tests.services.search.asking.test_routes import AxisEncoder
@@ -134,3 +134,12 @@ def test_members_that_were_not_asked_for_are_empty(client: TestClient) -> None:
 def test_a_problem_is_no_table(client: TestClient) -> None:
     answer = client.get("/similar/nobody?format=csv")
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_rare_attributes_share_a_column_where_there_are_too_many() -> None:
+    many = {f"a{number:03}": number for number in range(MAX_ATTRIBUTE_COLUMNS)}
+    names, values = attribute_columns([many, {**many, "rare": "x", "rarer": 1}, {}])
+    assert names == [*many, "further attributes"]
+    assert values[0] == [*many.values(), ""]
+    assert values[1][-1] == "rare: x; rarer: 1"
+    assert attribute_columns([{"b": 1}, {"a": 2}]) == (["a", "b"], [[None, 1], [2, None]])

@@ -101,6 +101,20 @@ def test_one_key_cannot_keep_the_others_out_of_the_queue() -> None:
     assert asyncio.run(served()) == [[True] * 5 + [False] * 4, [True], [False] * 3]
 
 
+def test_one_key_leaves_a_permit_to_others_where_its_requests_are_long() -> None:
+    async def entered() -> list[bool]:
+        gate = Gate(at_once=3, queue=0, seconds=5)
+        long = [await gate.enter(b"ann", is_long=True) for _ in range(3)]
+        other = await gate.enter(b"bob", is_long=True)
+        gate.leave(b"bob", is_long=True)
+        short = await gate.enter(b"ann")
+        gate.leave(b"ann", is_long=True)
+        again = await gate.enter(b"ann", is_long=True)
+        return [*long, other, short, again]
+
+    assert asyncio.run(entered()) == [True, True, False, True, True, True]
+
+
 @pytest.mark.parametrize("header", [b"Bearer secret", b"bEaReR  secret", b"bearer\tsecret", b" Bearer secret "])
 def test_a_key_is_one_key_however_its_header_is_written(header: bytes) -> None:
     assert secret_in(header) == b"secret"

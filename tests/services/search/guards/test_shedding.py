@@ -52,6 +52,21 @@ def test_each_gate_refuses_its_own_requests() -> None:
     assert Case(quick_full=False, heavy_full=True).refusal(GET) is None
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET /" + b"a" * 200_000,
+        b"GET /a?" + b"a" * 200_000 + b" HTTP/1.1\r\n",
+        GET[:-2] + b"Authorization:" + b" " * 200_000,
+        GET[:-2] + b"a\r\n" * 50_000,
+        GET[:-2] + (b"connection" + b" " * 100) * 2_000,
+    ],
+)
+def test_hostile_bytes_are_left_to_the_server(data: bytes) -> None:
+    # Where the time grows with the square of the length, each of these takes a minute.
+    assert Case().refusal(data) is None
+
+
 @pytest.mark.parametrize("path", [b"/healthz", b"/readyz?x=1", b"/%72eadyz", b"/?company=acme", b"/assets/a.js"])
 def test_health_checks_and_the_page_are_never_refused(path: bytes) -> None:
     assert Case().refusal(b"GET " + path + b" HTTP/1.1\r\nHost: a\r\n\r\n") is None

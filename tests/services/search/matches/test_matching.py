@@ -243,6 +243,7 @@ def test_lists_of_spreadsheets_are_decoded(client: TestClient, kind: str, encodi
         (b"name\n", "text/csv", "the list has no rows"),
         (b"price,weight\n1,2\n", "text/csv", "one of them name or domain; it has 'price', 'weight'"),
         (b"name,name\n1,2\n", "text/csv", "occurs twice"),
+        (b",".join(b"c%d" % number for number in range(200_000)) + b",c1\n", "text/csv", "occurs twice"),
         (b"PK\x03\x04 and more", "text/csv", "Excel file or an archive; save the list as CSV"),
         (b"PK\x03\x04 and more", "text/plain", "Excel file or an archive; save the list as CSV"),
         (b"name\n" + b"a\n" * (MAX_ROWS + 1), "text/csv", "more than 5,000 rows"),
