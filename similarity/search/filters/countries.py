@@ -11,8 +11,8 @@ from similarity.search.countries import country_code, spellings
 def with_countries(index: CompanyIndex, generation: str, filters: Sequence[FieldFilter]) -> list[FieldFilter]:
     """Return the filters, with each country replaced by those of its spellings that companies of `generation` have.
 
-    A value that is no country, or that no company has in any spelling, stays as it is. All values are looked up at once:
-    one search may have thousands.
+    A value that is no country, or that no company has in any spelling, stays as it is. All values are looked up at
+    once: one search may have thousands.
     """
     values = {value for each in filters if each.field == "country" for value in (*each.any_of, *each.none_of)}
     codes = {value: country_code(value) for value in values}
