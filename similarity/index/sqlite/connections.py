@@ -59,7 +59,7 @@ class Connections:
             try:
                 kind.prepare(connection, path, busy_timeout)
                 self._configure(connection)
-                self._file = WatchedFile(path, kind=kind.name)
+                self._file = WatchedFile(path, connection, kind=kind.name)
             except BaseException:
                 connection.close()
                 raise
@@ -92,6 +92,7 @@ class Connections:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
+                self._file.require_unharmed()  # a checkpoint, which may follow the commit, hides that it was overwritten
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:

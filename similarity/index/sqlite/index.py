@@ -14,7 +14,7 @@ request on. The file must be on a local disk. For more than a few hundred thousa
     checksums        checksums of rows                records     tables with a checksum of each row
     checking         finding damage                   backup      copies while in use
     write_ahead_log  watching and emptying the log    compaction  removing deleted data
-    files            recognising, migrating, errors
+    checkpoints      noticing other programs' writes  files       recognising, migrating, errors
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

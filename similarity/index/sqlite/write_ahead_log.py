@@ -3,14 +3,15 @@
 A commit is in the log until SQLite copies it to the file. If a log is replaced, truncated or damaged, SQLite loses
 commits without an error, so this module checks it. Its format: sqlite.org/fileformat2.html#walformat.
 
-The file and its shared memory are never opened here, because closing them would release SQLite's locks
-(sqlite.org/howtocorrupt.html, "Posix advisory locks canceled").
+The file is never opened here, because closing it would release SQLite's locks
+(sqlite.org/howtocorrupt.html, "Posix advisory locks canceled"); `checkpoints` opens the shared memory.
 """
 
 import os
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import IndexUnavailable
+from similarity.index.sqlite.checkpoints import FileState, open_shared_memory
 
 Words: TypeAlias = NDArray[np.uint32]
 
@@ -31,6 +33,7 @@ HEADER_BYTES = 32
 FRAME_HEADER_BYTES = 24
 BLOCK_BYTES = 8 * 1024 * 1024
 PUBLIC_MOVED = "the file of the {kind} was moved or deleted while in use; put it back or restart the service"
+PUBLIC_OVERWRITTEN = "the file of the {kind} was overwritten while in use; the service's log says what to do"
 PUBLIC_DAMAGED_LOG = "the write-ahead log of the {kind} is damaged; the service's log says what to do"
 
 
@@ -61,33 +64,55 @@ class _LogState(NamedTuple):
 class WatchedFile:
     """A file in use, with its log and its shared memory. `kind` is its name in messages."""
 
-    def __init__(self, path: Path, *, kind: str) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, *, kind: str) -> None:
         self._path = path
         self._kind = kind
         self._lock = threading.Lock()
         self._opened = _identities(path)
+        self._shared_memory = open_shared_memory(_beside(path, "-shm"))
+        if FileState.of(path, self._shared_memory).is_being_copied:
+            with suppress(sqlite3.OperationalError):  # such as a full disk: a later checkpoint will do
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         self._log = _LogState.of(path)
+        self._file = FileState.of(path, self._shared_memory)
+        self._is_overwritten = False
 
     def require_unharmed(self) -> None:
-        """Raise IndexUnavailable unless the three files are still those that were opened, and the log is not truncated.
+        """Raise IndexUnavailable unless the three files are still those that were opened, the log is not truncated,
+        and only SQLite wrote to the file.
 
         Writes to an open file that was deleted or replaced succeed, but nobody can read them. Writes to a truncated log
-        are behind a gap. Without shared memory, two processes overwrite each other's commits.
+        are behind a gap. Without shared memory, two processes overwrite each other's commits. An older copy that was
+        written over the file lacks what was copied from the log before.
         """
         try:
             with self._lock:
-                log = _LogState.of(self._path)
-                is_unharmed = _identities(self._path) == self._opened and log.may_follow(self._log)
-                if is_unharmed:
-                    self._log = log
+                is_unharmed = _identities(self._path) == self._opened and self._follows()
         except OSError:
             is_unharmed = False
+        if self._is_overwritten:
+            raise IndexUnavailable(
+                f"another program wrote to the file {self._path} while in use, so acknowledged writes may be missing: "
+                f"stop the service, delete the file, {self._path.name}-wal and {self._path.name}-shm, and restore a "
+                "backup",
+                reason=PUBLIC_OVERWRITTEN.format(kind=self._kind),
+            )
         if not is_unharmed:
             raise IndexUnavailable(
                 f"the file {self._path} or its log ({self._path.name}-wal, {self._path.name}-shm) was moved, deleted "
                 "or cut off while in use: put it back or restart the service",
                 reason=PUBLIC_MOVED.format(kind=self._kind),
             )
+
+    def _follows(self) -> bool:
+        """Return whether SQLite may have changed file and log since the last call that returned true."""
+        log, file = _LogState.of(self._path), FileState.of(self._path, self._shared_memory)
+        if not log.may_follow(self._log):
+            return False
+        # A later checkpoint would seem to explain the change, so it is remembered.
+        self._is_overwritten = self._is_overwritten or not file.may_follow(self._file)
+        self._log, self._file = log, file
+        return not self._is_overwritten
 
 
 def use_write_ahead_log(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:

@@ -138,6 +138,63 @@ def test_processes_that_write_and_empty_the_log_in_turn_find_it_whole(tmp_path: 
         assert one.stats("first").companies == other.stats("first").companies == 40
 
 
+def copy_over(source: Path, target: Path) -> None:
+    """Write a copy over a file like cp, which keeps the inode of the target."""
+    with source.open("rb") as old, target.open("r+b") as new:
+        new.truncate(0)
+        shutil.copyfileobj(old, new)
+
+
+@pytest.mark.parametrize("after_a_kill", [False, True])
+def test_an_older_copy_over_the_file_in_use_is_noticed(tmp_path: Path, after_a_kill: bool) -> None:
+    path, older = tmp_path / "index.db", tmp_path / "older.db"
+    if after_a_kill:
+        kill_with_log(path, writes=5)
+    else:
+        with closing(SqliteIndex(path)) as index:
+            add_live(index, "first")
+    shutil.copyfile(path, older)
+    with closing(SqliteIndex(path)) as index, closing(SqliteIndex(path)) as other:
+        for number in range(20):
+            index.upsert("first", [make_embedded(f"n{number}")])
+        index.compact("first")
+        assert other.live().name == "first"  # the checkpoints of others are no reason
+        copy_over(older, path)
+        for opened in (index, other):
+            with pytest.raises(IndexUnavailable, match="another program wrote to the file"):
+                opened.upsert("first", [make_embedded("b")])
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint")
+        with pytest.raises(IndexUnavailable, match="another program wrote to the file"):
+            index.live()
+
+
+def test_an_older_copy_over_the_file_during_a_write_is_noticed_before_it_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        index.backup(tmp_path / "older.db")
+        write = writing.write
+
+        def write_and_copy(*arguments: Any) -> list[WriteResult]:
+            results = write(*arguments)
+            copy_over(tmp_path / "older.db", index.path)
+            return results
+
+        monkeypatch.setattr(writing, "write", write_and_copy)
+        with pytest.raises(IndexUnavailable, match="another program wrote to the file"):
+            index.upsert("first", [make_embedded("a")])
+
+
+def test_handles_of_shared_memory_do_not_add_up(tmp_path: Path) -> None:
+    for _ in range(5):
+        SqliteIndex(tmp_path / "index.db").close()
+    with closing(SqliteIndex(tmp_path / "index.db")), closing(SqliteIndex(tmp_path / "index.db")):
+        opened = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+    assert len([each for each in opened if each.startswith(f"{tmp_path}/index.db-shm")]) <= 3
+
+
 def kill_with_log(path: Path, *, writes: int) -> bytearray:
     """What `kill -9` leaves of an index after so many writes, each of them in the log. Returns the log."""
     with closing(SqliteIndex(path.with_name("running.db"))) as index:
