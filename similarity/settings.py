@@ -4,6 +4,7 @@
 """
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,14 +26,15 @@ RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 class Settings:
     """The settings of a program.
 
-    `index`: the SQLite file, or `https://host:9200/NAME` of Elasticsearch. `bundle`: a bundle folder; by default that
-    of the index. `bundles`: the folder of the index's bundles; by default next to the index. `threads`: of the
-    encoder; by default all cores. `runtime`: of the encoder; "auto" is the fastest one installed. `audit`: the file of
-    the audit record, or "-" for standard error; by default next to the index (`similarity.upkeep.audit.audit_target`).
-    `url`, `api_key`: the service that commands use instead of an index.
+    `index`: the SQLite file (for a symbolic link, the file that it names), or `https://host:9200/NAME` of
+    Elasticsearch. `bundle`: a bundle folder; by default that of the index. `bundles`: the folder of the index's
+    bundles; by default next to the index. `threads`: of the encoder; by default all cores. `runtime`: of the encoder;
+    "auto" is the fastest one installed. `audit`: the file of the audit record, or "-" for standard error; by default
+    next to the index (`similarity.upkeep.audit.audit_target`). `url`, `api_key`: the service that commands use instead
+    of an index.
 
     Raises:
-        InvalidInput: `threads` is below 1.
+        InvalidInput: `threads` is below 1, or files of the index are beside a symbolic link to it.
     """
 
     index: str = DEFAULT_INDEX
@@ -47,6 +49,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
             raise InvalidInput(f"{PREFIX}THREADS is {self.threads}; it must be 1 or more")
+        object.__setattr__(self, "index", followed(self.index))
 
     @classmethod
     def from_environment(
@@ -66,6 +69,25 @@ class Settings:
         options = {"index": index, "bundle": bundle, "bundles": bundles, "threads": threads}
         given = {name: value for name, value in options.items() if value}
         return cls(**read_variables(environ, PREFIX, get_type_hints(cls), others=OTHERS) | given)
+
+
+def followed(index: str) -> str:
+    """Return the file that a symbolic link names, so that its workspace, bundles and audit record are beside it.
+
+    Raises:
+        InvalidInput: there is a workspace or a folder of bundles beside the link, where earlier releases made them.
+    """
+    if not os.path.islink(index):  # noqa: PTH114 - it may be a URL
+        return index
+    file = os.path.realpath(index)
+    for suffix in (".workspace", ".bundles"):
+        beside, wanted = Path(f"{index}{suffix}"), Path(f"{file}{suffix}")
+        if beside.exists() and not (wanted.exists() and beside.samefile(wanted)):
+            raise InvalidInput(
+                f"{index} is a symbolic link to {file}, whose files are beside it, but there is {beside}: "
+                + (f"there is {wanted} too, so move one of them away" if wanted.exists() else f"move it to {wanted}")
+            )
+    return file
 
 
 def read_variables(

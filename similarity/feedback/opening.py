@@ -11,6 +11,7 @@ from pathlib import Path
 
 from similarity.feedback.protocol import Workspace
 from similarity.index.opening import elastic_settings, is_url
+from similarity.settings import followed
 
 
 def open_workspace(target: str, environ: Mapping[str, str]) -> Workspace:
@@ -27,7 +28,7 @@ def open_workspace(target: str, environ: Mapping[str, str]) -> Workspace:
         return ElasticWorkspace(settings)
     from similarity.feedback.sqlite import SqliteWorkspace
 
-    return SqliteWorkspace(workspace_file(target))
+    return SqliteWorkspace(workspace_file(followed(target)))
 
 
 def open_existing_workspace(target: str, environ: Mapping[str, str]) -> Workspace | None:
@@ -37,7 +38,7 @@ def open_existing_workspace(target: str, environ: Mapping[str, str]) -> Workspac
         InvalidInput: as `open_workspace`.
         IndexUnavailable: as `open_workspace`.
     """
-    return open_workspace(target, environ) if is_url(target) or workspace_file(target).exists() else None
+    return open_workspace(target, environ) if is_url(target) or workspace_file(followed(target)).exists() else None
 
 
 def workspace_file(target: str | Path) -> Path:

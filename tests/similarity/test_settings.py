@@ -34,6 +34,15 @@ def test_an_option_wins_over_its_variable() -> None:
     assert Settings.from_environment(environ, index="b.db", threads=None) == Settings(index="b.db", threads=3)
 
 
+def test_an_index_behind_a_symbolic_link_has_the_files_beside_the_index(tmp_path: Path) -> None:
+    file, link = tmp_path / "data" / "i.db", tmp_path / "current.db"
+    link.symlink_to(file)
+    assert Settings(index=str(link)).index == str(file)
+    (tmp_path / "current.db.workspace").touch()
+    with pytest.raises(InvalidInput, match=r"is a symbolic link to .*move it to .*data/i\.db\.workspace"):
+        Settings(index=str(link))
+
+
 @pytest.mark.parametrize("name", ["SIMILARITY_ELASTICSEARCH_API_KEY", "SIMILARITY_KAFKA_PASSWORD"])
 def test_settings_of_a_server_are_left_to_whoever_connects(name: str) -> None:
     assert Settings.from_environment({name: "secret"}) == Settings()

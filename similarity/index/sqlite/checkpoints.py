@@ -1,7 +1,7 @@
 """Notices that another program wrote to an SQLite file in use, by how far the log was copied to it (a checkpoint).
 
-In write-ahead-log mode SQLite writes to the file itself only during a checkpoint. It notes in the shared memory (`-shm`)
-how far it will copy before it writes, and how far it has copied afterwards. The format of the shared memory:
+In write-ahead-log mode SQLite writes to the file itself only during a checkpoint. Before, it notes in the shared memory
+(`-shm`) how far it will copy, and afterwards how far it has copied. The format of the shared memory:
 sqlite.org/walformat.html#the_wal_index_file_format.
 """
 

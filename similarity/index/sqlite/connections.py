@@ -53,6 +53,11 @@ class Connections:
             raise IndexUnavailable(
                 f"the folder of the {kind.name} {path} cannot be made: {error}; name another"
             ) from error
+        if path.exists() and path.stat().st_nlink > 1:
+            raise IndexUnavailable(
+                f"the {kind.name} {path} has {path.stat().st_nlink} names (hard links), each with a log of its own, so "
+                "commits would be lost: delete the other names, or give them copies of their own (similarity backup)"
+            )
         with self._explained():
             require_readable_log(path, kind=kind.name)
             connection = self._connect()
@@ -92,7 +97,8 @@ class Connections:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
-                self._file.require_unharmed()  # a checkpoint, which may follow the commit, hides that it was overwritten
+                # Before the commit, because the checkpoint after it would hide that the file was overwritten.
+                self._file.require_unharmed()
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:

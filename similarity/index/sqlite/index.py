@@ -49,6 +49,7 @@ from similarity.index.sqlite.rows import DocumentRow
 from similarity.index.sqlite.schema import INDEX_FILE
 from similarity.index.sqlite.search import ExactSearch
 from similarity.index.sqlite.vocabulary import Vocabulary
+from similarity.settings import followed
 
 # Documents per transaction; other writers then wait for at most about a quarter of a second.
 BATCH_DOCUMENTS = 2000
@@ -76,7 +77,7 @@ class SqliteIndex:
         busy_timeout: float = 30.0,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(followed(str(path)))
         self._clock = clock
         self._busy_timeout = busy_timeout
         self._connections = Connections(self.path, INDEX_FILE, busy_timeout=busy_timeout)

@@ -191,7 +191,7 @@ def test_handles_of_shared_memory_do_not_add_up(tmp_path: Path) -> None:
     for _ in range(5):
         SqliteIndex(tmp_path / "index.db").close()
     with closing(SqliteIndex(tmp_path / "index.db")), closing(SqliteIndex(tmp_path / "index.db")):
-        opened = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+        opened = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
     assert len([each for each in opened if each.startswith(f"{tmp_path}/index.db-shm")]) <= 3
 
 
@@ -252,6 +252,16 @@ def test_a_log_of_zeros_is_not_opened(tmp_path: Path) -> None:
     path.with_name("index.db-wal").write_bytes(bytes(len(kill_with_log(path, writes=3))))
     with pytest.raises(IndexUnavailable, match="hides all commits"):
         SqliteIndex(path)
+
+
+def test_an_index_with_two_hard_links_is_not_opened(tmp_path: Path) -> None:
+    SqliteIndex(tmp_path / "index.db").close()
+    other = tmp_path / "other.db"
+    other.hardlink_to(tmp_path / "index.db")
+    with pytest.raises(IndexUnavailable, match=r"has 2 names \(hard links\)"):
+        SqliteIndex(other)
+    other.unlink()
+    SqliteIndex(tmp_path / "index.db").close()
 
 
 def test_an_index_behind_a_symbolic_link_is_used(tmp_path: Path) -> None:
