@@ -153,11 +153,19 @@ def found_columns(file: Path, columns: "Columns", index: str | None, *, others: 
     return found
 
 
-def declare(index: "CompanyIndex", columns: "Columns") -> None:
-    """Declare the types of --attribute, and print which of them replace other types."""
-    for warning in index.attributes().retyped_by(columns.schema):
+def declare(work: Opened, columns: "Columns") -> None:
+    """Declare the types of --attribute and the size, and print what changes for stored companies."""
+    from similarity.ingest.file_columns import first_companies
+    from similarity.upkeep.audit import Action, system_user
+
+    before = work.index.attributes()
+    after = before.updated(columns.schema)
+    if after == before:
+        return
+    for warning in before.retyped_by(columns.schema, first_companies(work.index)):
         typer.echo(printable(f"warning: {warning}"))
-    index.declare(columns.schema)
+    with work.audit.recorded(Action.DECLARE, who=system_user(), subject=after.text):
+        work.index.declare(columns.schema)
 
 
 def rejects_path(file: Path) -> Path:

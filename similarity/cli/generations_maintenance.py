@@ -148,7 +148,6 @@ def import_vectors(
         if into is None:
             work.index.create_generation(new)
         generation = generation_named(work.index, into or new.name)
-        declare(work.index, columns)
         with (
             work.audit.recorded(
                 Action.IMPORT, who=system_user(), subject=f"{file_subject(file)} into {generation.name}"
@@ -163,6 +162,7 @@ def import_vectors(
                 columns=columns,
                 rejects=rejected,
                 now=utc_now(),
+                before_writes=lambda: declare(work, columns),
                 on_rows=on_rows,
             )
             act.counts = {str(outcome): count for outcome, count in report.outcomes.items()}

@@ -132,7 +132,6 @@ def _load(
         loaded = work.bundle()
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
-        declare(work.index, columns)
         with (
             record.recorded(Action.SYNC if sync else Action.INGEST, who=who, subject=file_subject(file)) as act,
             RejectsFile(rejects, source=file) as rejected,
@@ -147,6 +146,7 @@ def _load(
                 now=now,
                 sync=sync,
                 force=force,
+                before_writes=lambda: declare(work, columns),
                 on_rows=on_rows,
                 on_deletes=lambda deletes: _put_on_record(record, who, deletes),
             )

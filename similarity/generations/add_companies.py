@@ -19,7 +19,7 @@ from similarity.errors import InvalidCompany, InvalidInput
 from similarity.generations.new import ensure_generation, promote_first
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.file_columns import FileColumns, KnownAttributes, match_columns
+from similarity.ingest.file_columns import FileColumns, KnownAttributes, first_companies, match_columns
 from similarity.ingest.load import removed_fields
 from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, column_names_of, parse_record
 from similarity.ingest.write_path import write_changes
@@ -63,7 +63,7 @@ def add_companies(
     encoder = encoder or TextEncoder(bundle_for(index, store, chosen=settings.bundle))
     generation = ensure_generation(index, encoder.bundle, now=now)
     keep_bundle(encoder.bundle, store)
-    for warning in index.attributes().retyped_by(columns.schema):
+    for warning in index.attributes().retyped_by(columns.schema, first_companies(index)):
         warnings.warn(warning, stacklevel=2)
     index.declare(columns.schema)
     results: list[WriteResult] = []

@@ -9,7 +9,7 @@ with the columns of the company, as for any other load.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -44,13 +44,15 @@ def import_vectors(
     columns: Columns,
     rejects: RejectsFile,
     now: datetime,
+    before_writes: Callable[[], None] = lambda: None,
     on_rows: OnRows = lambda rows: None,
 ) -> LoadReport:
     """Write every company with its vector to one generation; invalid rows go to `rejects`, each with its reason.
 
     Only this generation is written, whatever its state. A vector whose norm is within 1 % of 1 (rounding) is
     normalised; any other is rejected. `now`: the start of the run, which is the version of rows without an event
-    time. After an interruption, import the file again; writing a row twice has no further effect.
+    time. `before_writes`: called once, before the first valid row is written. After an interruption, import the file
+    again; writing a row twice has no further effect.
 
     A document's `text_hash` also covers its vector: the text that an external encoder read is not known, and a
     corrected vector of the same version must be written.
@@ -66,6 +68,7 @@ def import_vectors(
     columns = file_columns(path, columns, known=known, others=[VECTOR_COLUMN]).columns
     _check_vectors(path, target)
     report = LoadReport()
+    is_begun = False
 
     def reject(row: Row, reason: str) -> None:
         readable = {name: value for name, value in row.record.items() if name != VECTOR_COLUMN}
@@ -86,6 +89,9 @@ def import_vectors(
                 reject(row, str(error))
             else:
                 note_warnings(row, parsed, columns=columns, rejects=rejects, report=report)
+        if usable and not is_begun:
+            before_writes()
+            is_begun = True
         for (row, _), result in zip(usable, _write(index, generation, [each for _, each in usable]), strict=True):
             report.outcomes[result.outcome] += 1
             if result.outcome is WriteOutcome.REJECTED:

@@ -29,6 +29,12 @@ class AttributeType:
         """The text form, which `parse_type` reads."""
         return f"ordinal={','.join(self.levels)}" if self.levels else "number"
 
+    def includes(self, value: AttributeValue) -> bool:
+        """Return whether a stored value is of this type. A number that is stored as text is not."""
+        if self.levels:
+            return self.step(value) is not None
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
     def step(self, value: AttributeValue | None) -> float | None:
         """Return the position of a value on a scale where 1 is one step; None if the value has another type.
 
@@ -62,18 +68,41 @@ class AttributeSchema:
                 f"--attribute {self.size}:number"
             )
 
+    @property
+    def text(self) -> str:
+        """All declarations in one line: each `NAME:TYPE`, and the size."""
+        declared = "; ".join(f"{name}:{each.text}" for name, each in sorted(self.types.items()))
+        return f"{declared}; size {self.size}" if self.size else declared
+
     def updated(self, other: "AttributeSchema") -> "AttributeSchema":
         """Return this schema with the declarations of `other`, which replace those of the same attributes."""
         return AttributeSchema({**self.types, **other.types}, other.size or self.size)
 
-    def retyped_by(self, other: "AttributeSchema") -> list[str]:
-        """Return a warning for each attribute that `other` declares with another type than this schema."""
-        return [
+    def retyped_by(self, other: "AttributeSchema", stored: Iterable[Company] = ()) -> list[str]:
+        """Return a warning for each change by `other` that concerns all companies of the index.
+
+        That is another type, the first type of an attribute whose values in `stored` do not have it, and another size.
+        """
+        changed = [
             f"the type of the attribute {name!r} changes from {self.types[name].text} to {new.text}, for all companies "
             "of the index; stored values that are not of the new type match no range, and a load ignores such values"
             for name, new in other.types.items()
             if name in self.types and self.types[name] != new
         ]
+        first = {name: new for name, new in other.types.items() if name not in self.types}
+        examples: dict[str, AttributeValue] = {}
+        for company in stored if first else ():
+            for name in first.keys() & company.attributes.keys():
+                if not first[name].includes(company.attributes[name]):
+                    examples.setdefault(name, company.attributes[name])
+        mistyped = [
+            f"stored companies have values of the attribute {name!r} that are not of its new type {first[name].text}, "
+            f"such as {value!r:.40}, and match no range; load these companies again"
+            for name, value in examples.items()
+        ]
+        moved = self.size and other.size and other.size != self.size
+        size = [f"the size of a company is now the attribute {other.size!r}, not {self.size!r}, for all companies"]
+        return [*changed, *mistyped, *(size if moved else [])]
 
     def size_of(self, company: Company) -> float | None:
         """Return the size of a company in steps (see `AttributeType.step`); None if it is unknown."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from similarity.company import DeletedCompany
+from similarity.company import Company, DeletedCompany
 from similarity.errors import InvalidInput, NoLiveGeneration
 from similarity.formats.excel_files import also_sheets, read_sheet
 from similarity.index.attributes import AttributeSchema
@@ -27,11 +27,7 @@ class KnownAttributes:
     @classmethod
     def of_index(cls, index: CompanyIndex) -> "KnownAttributes":
         """Return the declared attributes of an index, and those of its first companies."""
-        try:
-            first = next(index.scan(index.live().name), [])
-        except NoLiveGeneration:
-            first = []
-        companies = [each.company for each in first if not isinstance(each, DeletedCompany)]
+        companies = first_companies(index)
         return cls(
             schema=index.attributes(), stored=dict.fromkeys(name for each in companies for name in each.attributes)
         )
@@ -67,6 +63,15 @@ class FileColumns:
         """The first of the columns that are not used, and how many more there are."""
         more = len(self.ignored) - SHOWN_COLUMNS
         return ", ".join(self.ignored[:SHOWN_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def first_companies(index: CompanyIndex) -> list[Company]:
+    """Return the first companies of the live generation, by id: those of one batch."""
+    try:
+        first = next(index.scan(index.live().name), [])
+    except NoLiveGeneration:
+        first = []
+    return [each.company for each in first if not isinstance(each, DeletedCompany)]
 
 
 def file_columns(

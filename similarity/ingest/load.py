@@ -104,6 +104,7 @@ def load_file(
     now: datetime,
     sync: bool = False,
     force: bool = False,
+    before_writes: Callable[[], None] = lambda: None,
     on_rows: OnRows = lambda rows: None,
     on_deletes: OnDeletes = lambda deletes: None,
 ) -> LoadReport:
@@ -111,6 +112,7 @@ def load_file(
 
     `now`: the start of the run. It is the version of rows without an event time. `sync`: the file is a complete
     snapshot, so stored companies that it does not contain are deleted. `force`: skip the two checks of a sync.
+    `before_writes`: called once, before the first valid row is written.
 
     Raises:
         IndexUnavailable: the store accepted no row of a chunk.
@@ -122,9 +124,13 @@ def load_file(
     rows = read_rows(path, on_note=report.notes.append)
     repeated = RepeatedRows()
     unknown: list[str] = []
+    is_begun = False
     with WriterLease(index) as writer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
             accepted = _accepted(chunk, columns=columns, repeated=repeated, rejects=rejects, now=now, report=report)
+            if accepted and not is_begun:
+                before_writes()
+                is_begun = True
             unknown += _unknown_deletes(index, [change for _, change in accepted])
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             on_deletes([(change, result) for change, result in results if isinstance(change, DeletedCompany)])

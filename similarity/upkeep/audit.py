@@ -57,6 +57,7 @@ class Action(StrEnum):
     INGEST = "ingest"
     SYNC = "sync"
     IMPORT = "import-vectors"
+    DECLARE = "declare"
     PROMOTE = "promote"
     ROLLBACK = "rollback"
     RETIRE = "retire"

@@ -198,6 +198,20 @@ def test_a_change_of_type_is_said_with_both_types(shell: Shell) -> None:
     assert "ignored in accepted companies: attributes.staff 5" in told
 
 
+def test_a_load_that_writes_nothing_declares_nothing(shell: Shell) -> None:
+    shell(
+        "ingest", shell.write("all.csv", [(*row, "10") for row in COMPANIES], header=f"{HEADER},staff"), "-a", "staff"
+    )
+    few = shell.write("few.csv", [(*COMPANIES[0], "10")], header=f"{HEADER},staff")
+    bad = shell.write("bad.csv", [("b", "", "", "", "", "10")], header=f"{HEADER},staff")
+    assert "nothing was written" in shell("sync", few, "-a", "staff:number", fails=True)
+    assert "rejected" in shell("ingest", bad, "-a", "staff:number", fails=True)
+    assert "attribute " not in shell("info")
+    shell("ingest", few, "-a", "staff:number", "--size", "staff")
+    assert "attribute   staff: number, the size" in shell("info")
+    assert shell("audit", "--action", "declare").count("declare  done  subject=staff:number; size staff\n") == 1
+
+
 def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None:
     (shell.folder / "gone.jsonl").write_text('{"id": "bank", "deleted": true}\n')
     assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)

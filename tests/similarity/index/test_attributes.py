@@ -34,6 +34,17 @@ def test_a_type_is_written_as_it_is_read() -> None:
         assert parse_type("size", text).text == text
 
 
+def test_what_a_declaration_changes_for_stored_companies_is_said() -> None:
+    stored = [make_company(attributes={"staff": value, "cap": "mega"}) for value in (3, "1,200", "90")]
+    [warning] = AttributeSchema().retyped_by(parse_schema(["staff:number", CAPS, "new:number"]), stored)
+    assert "'staff' that are not of its new type number, such as '1,200', and match no range" in warning
+    before = parse_schema(["staff:number", CAPS], size="staff")
+    assert before.retyped_by(parse_schema([CAPS], size="market_cap"), stored) == [
+        "the size of a company is now the attribute 'market_cap', not 'staff', for all companies"
+    ]
+    assert not before.retyped_by(before, stored)
+
+
 def test_the_size_of_a_company_is_its_declared_attribute() -> None:
     schema = parse_schema([CAPS, "employees:number"], size="market_cap")
     large, nano = (make_company(attributes={"market_cap": cap, "employees": 9}) for cap in ("Large Cap", "Nano Cap"))
