@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from similarity.bundle import MANIFEST_FILE, ModelBundle, seed_folder
+from similarity.bundle import MANIFEST_FILE, MULTILINGUAL, ModelBundle, seed_folder
 from similarity.errors import InvalidBundle
 from similarity.index.opening import index_name
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
@@ -41,25 +41,23 @@ def bundle_for(index: CompanyIndex, store: Path, *, chosen: Path | None = None) 
         return ModelBundle.load(chosen)
     for state in (GenerationState.LIVE, GenerationState.CANDIDATE):
         for generation in index.write_targets():
+            if generation.state is not state:
+                continue
             folder = store / generation.encoder_id
-            if generation.state is state and folder.is_dir():
-                return _load_stored(folder)
+            if bundle := _load_stored(folder) if folder.is_dir() else _shipped(generation.encoder_id):
+                return bundle
     return ModelBundle.load(seed_folder())
 
 
 def stored_bundle(store: Path, encoder_id: str) -> ModelBundle | None:
-    """Return the bundle of this encoder: from the store, else the one that ships with the code, else None.
+    """Return the bundle of this encoder: from the store, else one that ships with the code, else None.
 
     Raises:
         InvalidBundle: the stored bundle is damaged, or of another encoder.
     """
     if (store / encoder_id / MANIFEST_FILE).is_file():
         return _load_stored(store / encoder_id)
-    try:
-        seed = ModelBundle.load(seed_folder())
-    except InvalidBundle:
-        return None
-    return seed if seed.encoder_id == encoder_id else None
+    return _shipped(encoder_id)
 
 
 def check_bundles(store: Path, generations: Iterable[Generation]) -> tuple[list[str], list[str]]:
@@ -115,6 +113,16 @@ def _remove_abandoned(store: Path) -> None:
             # Not the modification time, which copytree copies from the bundle's folder.
             if DRAFT.fullmatch(draft.name) and draft.stat().st_ctime < time.time() - ABANDONED_SECONDS:
                 shutil.rmtree(draft, ignore_errors=True)
+
+
+def _shipped(encoder_id: str) -> ModelBundle | None:
+    """Return the bundle of this encoder that ships with the code, English or multilingual; None if there is none."""
+    for name in ("", MULTILINGUAL):
+        with suppress(InvalidBundle):
+            folder = seed_folder(name)
+            if folder.name == encoder_id:  # the folder of a bundle that ships has this name
+                return ModelBundle.load(folder)
+    return None
 
 
 def _is_sound(folder: Path) -> bool:
