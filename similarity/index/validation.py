@@ -19,6 +19,7 @@ from similarity.errors import (
 )
 from similarity.index.cjk import with_bigrams
 from similarity.index.protocol import Generation, GenerationState, Lease
+from similarity.model.ranker import Ranker, ranker_from_json
 from similarity.text import NO_TEXT
 
 GENERATION_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
@@ -85,6 +86,18 @@ def check_batch_size(batch_size: int) -> None:
     """Raise InvalidInput if it is below 1."""
     if batch_size < 1:
         raise InvalidInput(f"batch_size is {batch_size}; read at least one document at a time")
+
+
+def stored_ranker(generation: str, content: object) -> Ranker | None:
+    """Return the ranker of a stored generation. Raises IndexUnavailable if this release cannot read it."""
+    try:
+        return ranker_from_json(content)
+    except (ValueError, TypeError) as error:
+        raise IndexUnavailable(
+            f"the ranker of generation {generation!r:.80} cannot be read ({error}): if a newer release wrote it, "
+            "upgrade this installation; otherwise restore a backup or snapshot",
+            reason="the ranker of a generation cannot be read; the service's log says what to do",
+        ) from error
 
 
 def check_new_generation(generation: Generation) -> None:

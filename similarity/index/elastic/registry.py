@@ -15,7 +15,7 @@ from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.elastic.settings import VectorType
 from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import ranker_from_json, ranker_to_json
+from similarity.model.ranker import ranker_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +224,7 @@ def _entry(source: Mapping[str, Any]) -> Entry:
     record["created_at"] = datetime.fromisoformat(record["created_at"])
     record["promoted_at"] = datetime.fromisoformat(record["promoted_at"]) if record["promoted_at"] else None
     record["calibration"] = Calibration(**record["calibration"]) if record["calibration"] else None
-    record["ranker"] = ranker_from_json(record.get("ranker"))
+    record["ranker"] = validation.stored_ranker(record["name"], record.get("ranker"))
     return Entry(record=Generation(**record), **{name: source[name] for name in ("index", "vectors", "promotion")})
 
 

@@ -13,7 +13,7 @@ from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.migrations import GENERATION_COLUMNS, UNSEALED
 from similarity.index.sqlite.rows import Row, microseconds, moment
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import ranker_from_json, ranker_to_json
+from similarity.model.ranker import ranker_to_json
 
 COLUMNS = f"{GENERATION_COLUMNS}, ranker, checksum"
 
@@ -208,6 +208,6 @@ def _stored(row: Row) -> StoredGeneration:
             state=GenerationState(state),
             calibration=None if slope is None else Calibration(slope=slope, intercept=intercept),
             promoted_at=None if promoted is None else moment(promoted),
-            ranker=None if ranker is None else ranker_from_json(json.loads(ranker)),
+            ranker=None if ranker is None else validation.stored_ranker(name, json.loads(ranker)),
         ),
     )

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from similarity.company import DeletedCompany
-from similarity.errors import EncoderMismatch, GenerationConflict, InvalidInput
+from similarity.errors import EncoderMismatch, GenerationConflict, IndexUnavailable, InvalidInput
 from similarity.index import validation
 from similarity.index.protocol import GenerationState, Lease
+from similarity.model.ranker import Ranker, ranker_to_json
 from tests.factories import make_embedded, make_generation, unit_vector
 
 LEASE = Lease(name="reembed", holder="host-1", fence=3, expires_at=datetime(2025, 3, 1, 12, tzinfo=UTC))
@@ -87,3 +88,10 @@ def test_a_lease_ends_after_a_time_that_somebody_could_wait_for(seconds: float) 
 def test_any_text_becomes_one_that_a_store_takes() -> None:
     assert validation.storable("a\0b\ud800c") == "a b?c"
     assert validation.filter_key("  Stra\u00dfe\0\ufb01ne ") == "strasse fine"
+
+
+@pytest.mark.parametrize("languages", ["en", ["EN"], [1], None, []])
+def test_a_stored_ranker_that_cannot_be_read_is_said_with_its_generation(languages: object) -> None:
+    stored = {**(ranker_to_json(Ranker(encoder_id="e", cosine=2.0, intercept=-1.0)) or {}), "languages": languages}
+    with pytest.raises(IndexUnavailable, match=r"the ranker of generation 'first' cannot be read \(ranker.languages"):
+        validation.stored_ranker("first", stored)
