@@ -1,6 +1,7 @@
 """The command `similarity pairs`, which downloads labelled pairs for training from a service."""
 
 import json
+import os
 from collections import Counter
 from dataclasses import asdict
 from datetime import datetime
@@ -11,6 +12,7 @@ import typer
 
 from similarity.cli.http import UrlOption, connected, service_address
 from similarity.errors import InvalidInput
+from similarity.settings import Settings
 
 
 def pairs(
@@ -27,9 +29,16 @@ def pairs(
     `feedback`. With `--companies`, `training.export --companies-trained-on` can keep them with the new bundle, so that
     the gate does not judge it by companies that it was trained on.
     """
+    from similarity.index.sqlite.files import refuse_database
+    from similarity.upkeep.audit import refuse_audit_record
+
     address = service_address(url, index=None)
     if address is None:
         raise InvalidInput("feedback is stored by the service; give its URL with --url http://HOST:8080")
+    outputs = [file] if companies is None else [file, companies]
+    for each in outputs:
+        refuse_database(each)
+    refuse_audit_record(Settings.from_environment(os.environ), *outputs)
     with connected(address) as client:
         rows = client.pairs()
     lines = [json.dumps(asdict(row), default=datetime.isoformat, ensure_ascii=False) + "\n" for row in rows]
@@ -44,7 +53,14 @@ def pairs(
 
 
 def _write(file: Path, lines: list[str]) -> None:
+    """Write a file whole or not at all; a device, such as /dev/stdout, is written to directly."""
+    is_device = file.exists() and not file.is_file()
+    draft = file if is_device else file.with_name(f".{file.name}.part")
     try:
-        file.write_text("".join(lines), encoding="utf-8")
+        draft.write_text("".join(lines), encoding="utf-8")
+        if not is_device:
+            draft.replace(file)
     except OSError as error:
+        if not is_device:
+            draft.unlink(missing_ok=True)
         raise InvalidInput(f"{file} cannot be written: {error.strerror}") from error

@@ -183,8 +183,10 @@ def export(
 ) -> None:
     """Write the k nearest competitors of every company to a Parquet file."""
     from similarity.search.export import export_neighbours
+    from similarity.upkeep.audit import refuse_audit_record
 
     with opened(index) as work:
+        refuse_audit_record(work.settings, file)
         live = work.index.live()
         stats = work.index.stats(live.name)
         total = stats.companies - stats.without_vector

@@ -19,6 +19,7 @@ from similarity.index.bundle_store import keep_bundle, store_folder, stored_bund
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.index.sqlite.backup import refuse_target
+from similarity.index.sqlite.files import refuse_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +40,26 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
     of the workspace.
 
     Raises:
-        InvalidInput: a target exists (unless `overwrite`), is in use, or is the source itself. Nothing is written.
+        InvalidInput: a target exists (unless `overwrite`), is in use, is the source itself, or has the name of a file
+            of another index. Nothing is written.
         IndexUnavailable: index or workspace cannot be read or is damaged, or a generation was retired meanwhile.
         InvalidBundle: a bundle is damaged; index and workspace are written.
     """
     workspace, copy = workspace_file(index.path), workspace_file(target)
     begun = target.with_name(f".{target.name}.begun")
     refuse_target(index.path, target, kind="index", overwrite=overwrite)
+    refuse_beside(target)
     if workspace.exists():
         may_replace = overwrite or (begun.exists() and not target.exists())
         refuse_target(workspace, copy, kind="workspace", overwrite=may_replace)
         begun.parent.mkdir(parents=True, exist_ok=True)
         begun.touch()
-        with closing(SqliteWorkspace(workspace)) as opened:
-            opened.backup(copy, overwrite=may_replace)
+        try:
+            with closing(SqliteWorkspace(workspace)) as opened:
+                opened.backup(copy, overwrite=may_replace)
+        finally:
+            if not copy.exists():
+                begun.unlink()
     elif copy.exists():
         raise InvalidInput(f"{copy} belongs to another index: this one has no workspace; name another file")
     bundles = store_folder(target)

@@ -84,7 +84,8 @@ def _partial(target: Path) -> Iterator[Path]:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield partial
         finally:
-            partial.unlink(missing_ok=True)
+            for each in target.parent.glob(f"{glob.escape(partial.name)}*"):  # with its journal
+                each.unlink(missing_ok=True)
 
 
 def flush(path: Path) -> None:

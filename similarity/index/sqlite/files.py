@@ -25,6 +25,8 @@ ADVICE: Mapping[str, str] = {
     "SQLITE_NOMEM": "memory ran out, or a damaged page asks for too much of it; free some, and run similarity check",
     "SQLITE_IOERR": "the disk failed to read or write; check the disk and its free space",
 }
+BESIDE = ("-wal", "-shm", "-journal", ".workspace")
+"""Ends of the names of the files that belong to a database."""
 DAMAGE = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_INTERNAL")
 PUBLIC_DAMAGED = "the {kind} is damaged; the log says where and what to do"
 
@@ -51,9 +53,20 @@ def application_id(path: Path) -> int | None:
 
 
 def refuse_database(path: Path) -> None:
-    """Raise InvalidInput if the file is an SQLite database, such as an index, which an output would replace."""
+    """Raise InvalidInput if an output to `path` would replace an SQLite database, or one of the files beside it."""
     if application_id(path) is not None:
         raise InvalidInput(f"{path} is a database, which would be lost; name another file")
+    refuse_beside(path)
+
+
+def refuse_beside(path: Path) -> None:
+    """Raise InvalidInput if `path` is the log, the workspace or a bundle of a database, or would be."""
+    path = path.absolute()
+    beside = [path.with_name(path.name.removesuffix(each)) for each in BESIDE if path.name.endswith(each)]
+    beside += [each.with_suffix("") for each in path.parents if each.suffix == ".bundles"]
+    for database in beside:
+        if application_id(database) is not None:
+            raise InvalidInput(f"{path} is a name for files of the database {database}; name another file")
 
 
 @contextmanager

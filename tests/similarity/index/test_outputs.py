@@ -20,6 +20,9 @@ def test_no_output_replaces_a_database(tmp_path: Path) -> None:
             RejectsFile(path)
         with pytest.raises(InvalidInput, match="is a database, which would be lost"):
             export_neighbours(index, index.live(), path, k=1)
+        for name in ("-wal", "-shm", "-journal", ".workspace", ".bundles/5cbadea183ef6024/model.onnx"):
+            with pytest.raises(InvalidInput, match=r"is a name for files of the database .*similarity\.db;"):
+                RejectsFile(tmp_path / f"similarity.db{name}")
         assert path.read_bytes() == before
 
 

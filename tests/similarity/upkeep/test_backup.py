@@ -1,5 +1,6 @@
 """A backup of an embedded index holds all that belongs to it, and can be used where it lies."""
 
+import errno
 import fcntl
 import shutil
 import signal
@@ -213,3 +214,23 @@ def test_a_backup_holds_what_erasures_need_to_know(index: SqliteIndex, tmp_path:
     with closing(SqliteIndex(tmp_path / "kept" / "copy.db")) as copy:
         assert copy.ledger.remembered("a") == {"1:hash"}
         assert copy.ledger.key() == index.ledger.key()
+
+
+def test_a_backup_takes_no_name_of_a_file_of_the_index(index: SqliteIndex) -> None:
+    with pytest.raises(InvalidInput, match="is a name for files of the database"):
+        backed_up(index, workspace_file(index.path))
+    assert not workspace_file(index.path).exists()
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_backup_that_fails_leaves_no_file(
+    index: SqliteIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: Path) -> None:
+        path.with_name(f"{path.name}-journal").touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("similarity.index.sqlite.backup.flush", fails)
+    with pytest.raises(OSError, match="No space"):
+        backed_up(index, tmp_path / "kept" / "copy.db")
+    assert list((tmp_path / "kept").iterdir()) == []
