@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from similarity.cli.context import IndexOption
+from similarity.cli.context import IndexOption, typed_id
 from similarity.cli.output import ListFormat
 from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
@@ -39,7 +39,7 @@ def audit(
     Example: `similarity audit --company acme --since 2026-01-31`, `similarity audit --action erase --format json`
     """
     target = audit_target(Settings.from_environment(os.environ, index=index))
-    wanted = hashed(company) if company else None
+    wanted = hashed(typed_id(company)) if company else None
     begin = _time(since) if since else None
     for entry in read_entries(target):
         if wanted not in (None, entry.get("company_sha256")) or (action and entry.get("action") not in action):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
 from similarity.settings import Settings
 
@@ -166,6 +167,17 @@ def declare(work: Opened, columns: "Columns") -> None:
         typer.echo(printable(f"warning: {warning}"))
     with work.audit.recorded(Action.DECLARE, who=system_user(), subject=after.text):
         work.index.declare(columns.schema)
+
+
+def typed_id(company_id: str) -> str:
+    """Return an id as it was typed. Raises InvalidInput if its bytes are not text in UTF-8."""
+    try:
+        company_id.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"the id {printable(company_id)!r} is not UTF-8 text; type the id as it was loaded"
+        ) from None
+    return company_id
 
 
 def rejects_path(file: Path) -> Path:

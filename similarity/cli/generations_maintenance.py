@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from similarity.ingest.rejects import RejectsFile
 
 maintenance = typer.Typer()
+MOST_DAYS = 36_500
+"""A hundred years: a time before year 1 is none."""
 
 FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="Output format")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing")]
@@ -42,7 +44,8 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would 
 def prune(
     keep: Annotated[int, typer.Option(min=0, help="Number of previous generations to keep for a rollback")] = 1,
     older_than: Annotated[
-        float, typer.Option(min=0, metavar="DAYS", help="Only generations replaced at least so many days ago")
+        float,
+        typer.Option(min=0, max=MOST_DAYS, metavar="DAYS", help="Only generations replaced at least so many days ago"),
     ] = 7,
     dry_run: DryRunOption = False,
     index: IndexOption = None,
@@ -197,7 +200,10 @@ def compact(
 @maintenance.command("purge-deleted")
 def purge_deleted(
     older_than: Annotated[
-        float, typer.Option(min=0, metavar="DAYS", help="Longer than the retention of everything that feeds the index")
+        float,
+        typer.Option(
+            min=0, max=MOST_DAYS, metavar="DAYS", help="Longer than the retention of everything that feeds the index"
+        ),
     ],
     index: IndexOption = None,
 ) -> None:

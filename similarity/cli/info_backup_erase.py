@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from similarity.cli.context import BundleOption, IndexOption, Opened, fail, opened
+from similarity.cli.context import BundleOption, IndexOption, Opened, fail, opened, typed_id
 from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
 
@@ -97,7 +97,7 @@ def erase(
 
     with opened(index) as work, ExitStack() as also:
         names = [generation.name for generation in work.index.generations()]
-        holding = [name for name in names if work.index.get(name, [company_id])]
+        holding = [name for name in names if work.index.get(name, [typed_id(company_id)])]
         typer.echo(f"{company_id} is in {', '.join(holding)}" if holding else not_stored(work, company_id))
         if dry_run:
             return

@@ -4,8 +4,10 @@ Heavy parts are imported inside the command that needs them, so that `--help` is
 """
 
 import os
+import sys
 from importlib import import_module
 from importlib.util import find_spec
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -91,6 +93,8 @@ def main() -> None:
     Typer ends the process itself with status 130 after Ctrl-C, and with status 1 if the reader of the output (`head`,
     a pager) closed the pipe.
     """
+    if isinstance(sys.stdout, TextIOWrapper):  # characters that its encoding lacks, such as Japanese in ASCII
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except SimilarityError as error:

@@ -238,7 +238,7 @@ def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
                     yield Row(number=number, record={}, unreadable=record)
                 else:
                     yield Row(number=number, record=record)
-    except pyarrow.ArrowInvalid as error:
+    except pyarrow.ArrowException as error:
         raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
 
 
@@ -272,5 +272,5 @@ def _open_parquet(stream: IO[bytes], name: str) -> "pyarrow.parquet.ParquetFile"
 
     try:
         return pyarrow.parquet.ParquetFile(stream)
-    except pyarrow.ArrowInvalid as error:
+    except pyarrow.ArrowException as error:
         raise InvalidInput(f"{name} is not a Parquet file: {error}") from error

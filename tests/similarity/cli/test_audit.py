@@ -121,3 +121,21 @@ def test_what_cannot_be_recorded_is_not_done(shell: QuickShell) -> None:
     refused = shell("erase", "c00", fails=True, SIMILARITY_AUDIT="no/audit.jsonl")
     assert "the audit record no/audit.jsonl cannot be written" in refused
     assert "c00" in shell("find", "Firm 0")
+
+
+def test_an_id_that_is_not_text_is_refused(shell: QuickShell) -> None:
+    for command in (("erase", "\udcff"), ("audit", "--company", "\udcff")):
+        assert "is not UTF-8 text" in shell(*command, fails=True)
+    assert "36500" in shell("generations", "purge-deleted", "--older-than", "1e12", fails=True)
+
+
+def test_an_export_does_not_replace_the_record(shell: QuickShell) -> None:
+    (shell.folder / "similarity.db.audit.jsonl").rename(record := shell.folder / "record.parquet")
+    message = shell("export", "record.parquet", fails=True, SIMILARITY_AUDIT="record.parquet")
+    assert "is the audit record, which would be lost" in message
+    assert record.read_bytes().startswith(b'{"time"')
+
+
+def test_pairs_do_not_replace_an_index(shell: QuickShell) -> None:
+    for command in (("pairs", "similarity.db"), ("pairs", "p.jsonl", "--companies", "similarity.db")):
+        assert "is a database, which would be lost" in shell(*command, "--url", "http://127.0.0.1:9", fails=True)

@@ -212,6 +212,12 @@ def test_a_load_that_writes_nothing_declares_nothing(shell: Shell) -> None:
     assert shell("audit", "--action", "declare").count("declare  done  subject=staff:number; size staff\n") == 1
 
 
+def test_a_table_with_characters_that_the_output_lacks_is_printed(shell: Shell) -> None:
+    (shell.folder / "c.jsonl").write_text(json.dumps({"id": "a", "name": "\u65e5\u672c", "description": "Makes beer."}))
+    shell("ingest", "c.jsonl")
+    assert "\\u65e5\\u672c" in shell("find", "a", PYTHONIOENCODING="ascii")
+
+
 def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None:
     (shell.folder / "gone.jsonl").write_text('{"id": "bank", "deleted": true}\n')
     assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)

@@ -309,3 +309,14 @@ def test_ignored_values_are_in_a_file_beside_the_rejects(tmp_path: Path, rejects
 
 def test_no_file_of_warnings_is_made_beside_a_device() -> None:
     assert RejectsFile(Path("/dev/null")).warnings_path == Path("/dev/null")
+
+
+def test_a_type_of_parquet_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise pa.ArrowNotImplementedError("Reading unsigned 128-bit integers is not supported")
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": ["a"]}), path)
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", fails)
+    with pytest.raises(InvalidInput, match="128-bit integers is not supported"):
+        list(read_rows(path))
