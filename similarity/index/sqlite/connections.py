@@ -5,6 +5,7 @@ the file after the fork, because SQLite connections cannot be used in a forked p
 """
 
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -53,9 +54,9 @@ class Connections:
             raise IndexUnavailable(
                 f"the folder of the {kind.name} {path} cannot be made: {error}; name another"
             ) from error
-        if path.exists() and path.stat().st_nlink > 1:
+        if (names := _hard_links(path)) > 1:
             raise IndexUnavailable(
-                f"the {kind.name} {path} has {path.stat().st_nlink} names (hard links), each with a log of its own, so "
+                f"the {kind.name} {path} has {names} names (hard links), each with a log of its own, so "
                 "commits would be lost: delete the other names, or give them copies of their own (similarity backup)"
             )
         with self._explained():
@@ -162,3 +163,12 @@ class Connections:
         for name, function in self._kind.functions.items():
             connection.create_function(name, 1, function, deterministic=True)
         return connection
+
+
+def _hard_links(path: Path) -> int:
+    """Return how many names a file has; 0 if there is none, so that SQLite says why it cannot be opened."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0
+    return status.st_nlink if stat.S_ISREG(status.st_mode) else 0
