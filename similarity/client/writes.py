@@ -75,13 +75,15 @@ class Erasure:
     """The progress of an erasure. `state`: running, done, or failed (then erase again).
 
     `erased`: the company is no longer found. `compaction`: `running` while the text is still on the disk.
-    `remaining`: the copies that the service cannot reach, and what to do there.
+    `warnings`: from `erase`, if no company with this id was stored. `remaining`: the copies that the service cannot
+    reach, and what to do there.
     """
 
     id: str
     state: str
     erased: bool
     problem: str = ""
+    warnings: tuple[str, ...] = ()
     generations: tuple[ErasedGeneration, ...] = ()
     published: bool = False
     forgotten: Forgotten = Forgotten()

@@ -155,6 +155,9 @@ class ErasureAnswer(BaseModel):
         "ended incomplete, erase again."
     )
     problem: str = Field(description="Why it is not complete; empty without a problem.")
+    warnings: list[str] = Field(
+        default=[], description="Of the POST: if no company with this id was stored, and which id may be meant."
+    )
     erased: bool = Field(description="Whether every generation has the deletion.")
     generations: list[ErasedGeneration]
     published: bool = Field(description="Whether a delete was written to Kafka too.")

@@ -288,12 +288,9 @@ def test_erasing_an_id_that_is_not_stored_says_so(filled: Shell) -> None:
     filled("backup", "erased.db", "--overwrite")
     place = ("--index", "erased.db")
     said = filled("erase", "Brew Ltd.", "--dry-run", *place)
-    assert said == (
-        "No company with the id 'Brew Ltd.' is stored (ids are case-sensitive); a company with that name or domain has "
-        "the id brew\n"
-    )
+    assert said == "no company with the id 'Brew Ltd.' is stored (ids are case-sensitive); did you mean brew?\n"
     first, second, *_ = filled("erase", "nosuch", *place).splitlines()
-    assert first == "No company with the id 'nosuch' is stored (ids are case-sensitive)"
+    assert first == "no company with the id 'nosuch' is stored (ids are case-sensitive)"
     assert second.startswith("Verdicts, notes and lists are searched for it.")
     assert "brew is in" in filled("erase", "brew", "--dry-run", *place)
 

@@ -433,3 +433,23 @@ def test_whatever_is_sent_is_answered_and_never_a_fault(
     assert answer.status_code == 200
     for line in answer.content.splitlines():  # of bytes: a reason may hold what Unicode counts as a line break
         assert set(json.loads(line)) == {"line", "id", "outcome", "reason"}
+
+
+def test_a_delete_of_an_unknown_id_says_so(client: TestClient) -> None:
+    put(client, "NKE", name="Nike", event_time=NOON.isoformat())
+    answer = client.delete("/companies/Nike", params={"event_time": NOON.isoformat()}).json()
+    assert answer["outcome"] == "applied"
+    assert answer["warnings"] == ["no company with the id 'Nike' is stored (ids are case-sensitive); did you mean NKE?"]
+    deleted = [client.delete("/companies/NKE", params={"event_time": AFTERNOON.isoformat()}).json() for _ in range(2)]
+    assert [(each["outcome"], each["warnings"]) for each in deleted] == [("applied", []), ("unchanged", [])]
+
+
+@pytest.mark.parametrize("header", ["If-Match", "If-None-Match", "If-Unmodified-Since"])
+def test_a_conditional_write_is_refused(client: TestClient, index: SqliteIndex, header: str) -> None:
+    put(client)
+    before = stored(index).version
+    for send in (client.delete, client.put):
+        body = {"json": ANVILS | {"name": "Other"}} if send == client.put else {}
+        answer = send("/companies/acme", headers={header: "*"}, **body)
+        assert "nothing was changed" in problem(answer, "refused")["detail"]
+    assert stored(index).version == before
