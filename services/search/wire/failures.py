@@ -22,7 +22,7 @@ from similarity.search.errors import (
 )
 
 from . import problems
-from .problem_documents import Problem, invalid_request, problem_response, reference_of
+from .problem_documents import Offence, Problem, invalid_request, problem_response, reference_of
 from .problems import Kind
 
 # Sent instead of the error's own message, which may name files of the server; the log has that one
@@ -50,6 +50,9 @@ LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
     WrongKindOfList: problems.WRONG_KIND_OF_LIST,
 }
 
+# Members of a body that have another name as parameters of an address.
+IN_ADDRESS = {"filters": "filter", "negatives": "unlike"}
+
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
@@ -65,7 +68,7 @@ def answer_failures(app: FastAPI) -> None:
         return on_problem(request, invalid_request(error.errors()))
 
     def on_failure(request: Request, error: Exception) -> Response:
-        return on_problem(request, problem_of(error))
+        return on_problem(request, problem_of(error, where="query" if request.method == "GET" else "body"))
 
     expected: list[type[Exception]] = [InvalidInput, *STORE_FAILURES, *LIBRARY_FAILURES]
     for failure in expected:
@@ -84,8 +87,8 @@ def answer_failures(app: FastAPI) -> None:
         return problem_response(problem, path=path, headers=headers)
 
 
-def problem_of(error: Exception) -> Problem:
-    """Return the problem that an error of the library becomes.
+def problem_of(error: Exception, *, where: str = "body") -> Problem:
+    """Return the problem that an error of the library becomes. `where`: the part of the request with the query.
 
     Raises:
         Exception: the error itself, if it is none of those.
@@ -100,7 +103,9 @@ def problem_of(error: Exception) -> Problem:
     if expected := LIBRARY_FAILURES.get(type(error)):
         return Problem(expected, str(error))
     if isinstance(error, InvalidInput):
-        return Problem(problems.INVALID_REQUEST, str(error), errors=[])
+        parameter = IN_ADDRESS.get(error.about, error.about) if where == "query" else error.about
+        offence = Offence(parameter=parameter or where, where=where, reason=str(error))
+        return Problem(problems.INVALID_REQUEST, str(error), errors=[offence])
     raise error
 
 

@@ -72,7 +72,8 @@ class Question:
         if self.rank is Rank.COSINE and self.min_probability is not None and not self._is_pair:
             raise InvalidInput(
                 "rank=cosine has a probability only for one anchor without negatives, so min_probability cannot "
-                "be applied; use rank=business or remove min_probability"
+                "be applied; use rank=business or remove min_probability",
+                about="min_probability",
             )
 
     @property

@@ -140,6 +140,27 @@ def test_where_no_anchor_is_left_the_first_ones_problem_is_the_answer(asking: Te
     problem(asking.post("/similar", json=about("Delta", "nobody")), "contested-name")
 
 
+@pytest.mark.parametrize(
+    ("address", "parameter"),
+    [
+        ("/similar/acme?unlike=acme", "unlike"),
+        ("/similar/acme?filter=attributes.size>=huge", "filter"),
+        ("/similar/acme?also=boots&rank=cosine&min_probability=0.5", "min_probability"),
+    ],
+)
+def test_what_does_not_go_together_is_an_error_with_its_parameter(
+    asking: TestClient, address: str, parameter: str
+) -> None:
+    document = problem(asking.get(address), "invalid-request")
+    [error] = document["errors"]
+    assert error == {"parameter": parameter, "where": "query", "reason": document["detail"]}
+
+
+def test_in_a_body_the_parameter_is_the_member(asking: TestClient) -> None:
+    document = problem(asking.post("/similar", json=about("acme", negatives=[{"company": "acme"}])), "invalid-request")
+    assert [(each["parameter"], each["where"]) for each in document["errors"]] == [("negatives", "body")]
+
+
 def test_the_company_in_the_path_must_be_known_even_beside_others(asking: TestClient) -> None:
     assert asking.get("/similar/acme?also=nobody").json()["misses"][0]["asked"] == "nobody"
     problem(asking.get("/similar/nobody?also=acme"), "unknown-company")
