@@ -62,7 +62,7 @@ class AuditUnavailable(SimilarityError):
 
 
 class InvalidInput(SimilarityError):
-    """An invalid file, column mapping or option. `about`: the member of a query that is wrong; empty if none alone is."""
+    """An invalid file, column mapping or option. `about`: the member of a query that is wrong; often empty."""
 
     def __init__(self, message: str, *, about: str = "") -> None:
         super().__init__(message)

@@ -42,8 +42,8 @@ class CompanyQuery(Closed):
 
     resolve: Literal["exact", "id"] | None = Field(
         default=None,
-        description="`id`: only by id, in its own case. `exact`: only by id, domain, name or alias. Without it, also by "
-        "a similar name.",
+        description="`id`: only by id, in its own case. `exact`: only by id, domain, name or alias. Without it, also "
+        "by a similar name.",
     )
 
 

@@ -92,8 +92,8 @@ def write_routes(writes: WriteService) -> APIRouter:
     def company_delete(_: Writer, company_id: CompanyId, query: Annotated[DeleteQuery, Query()]) -> Response:
         """Deletes a company, and stores the deletion, so that a late, older write does not restore it.
 
-        An unknown id can be deleted too; then `warnings` say that no company has it. The company's words stay on disk until the store rewrites its files;
-        `POST /companies/{company_id}/erasure` removes them.
+        An unknown id can be deleted too; then `warnings` say that no company has it. The company's words stay on disk
+        until the store rewrites its files; `POST /companies/{company_id}/erasure` removes them.
         """
         return _written(writes.delete(company_id, query.event_time))
 
@@ -143,8 +143,8 @@ def erasure_routes(erasures: ErasureService) -> APIRouter:
         """Erases a company from every generation, from feedback and lists, and from the disk.
 
         In Kafka mode a delete is published too. After the answer no search finds the company. The rest continues in the
-        background, which may take minutes; `Location` has its state. It may be repeated. An id that is not stored can be
-        erased too, because feedback and lists may mention it; then `warnings` say so.
+        background, which may take minutes; `Location` has its state. It may be repeated. An id that is not stored can
+        be erased too, because feedback and lists may mention it; then `warnings` say so.
         """
         answer = erasures.erase(company_id)
         response.headers["Location"] = f"/companies/{company_id}/erasure"

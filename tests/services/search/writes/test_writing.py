@@ -448,8 +448,7 @@ def test_a_delete_of_an_unknown_id_says_so(client: TestClient) -> None:
 def test_a_conditional_write_is_refused(client: TestClient, index: SqliteIndex, header: str) -> None:
     put(client)
     before = stored(index).version
-    for send in (client.delete, client.put):
-        body = {"json": ANVILS | {"name": "Other"}} if send == client.put else {}
-        answer = send("/companies/acme", headers={header: "*"}, **body)
+    for method, body in (("DELETE", None), ("PUT", ANVILS | {"name": "Other"})):
+        answer = client.request(method, "/companies/acme", headers={header: "*"}, json=body)
         assert "nothing was changed" in problem(answer, "refused")["detail"]
     assert stored(index).version == before
