@@ -26,6 +26,8 @@ class UnknownCompany(InvalidInput):
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
         elif is_unlike_all:
             advice = ", or a similar one; describe what it does in a text instead, or add the company"
+        if "," in reference:
+            advice += "; if these are several companies, give them one by one"
         super().__init__(f"no company has the id, domain, name or alias {reference!r}{advice}")
         self.reference = reference
         self.suggestions = tuple(suggestions)

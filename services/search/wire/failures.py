@@ -53,6 +53,7 @@ LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
 # Members of a body that have another name as parameters of an address.
 IN_ADDRESS = {"filters": "filter", "negatives": "unlike"}
 
+_WITH_SLASH = re.compile(r"/(?:companies|lists)/[^/]+/")
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
@@ -79,9 +80,13 @@ def answer_failures(app: FastAPI) -> None:
         path, headers = request.url.path, dict(error.headers or {})
         problem = Problem(problems.OTHER_REFUSAL, str(error.detail))
         if error.status_code == 404:
-            problem = Problem(problems.UNKNOWN_ADDRESS, f"there is nothing at {path}; /docs lists the addresses")
+            problem = Problem(
+                problems.UNKNOWN_ADDRESS, f"there is nothing at {path}{_slash_hint(path)}; /docs lists the addresses"
+            )
         elif error.status_code == 405:
-            problem = Problem(problems.METHOD_NOT_ALLOWED, f"{path} does not accept {request.method}")
+            problem = Problem(
+                problems.METHOD_NOT_ALLOWED, f"{path} does not accept {request.method}{_slash_hint(path)}"
+            )
             if methods := allowed_methods(app.openapi()["paths"], path):
                 headers["Allow"] = ", ".join(methods)
         return problem_response(problem, path=path, headers=headers)
@@ -136,6 +141,10 @@ def allowed_methods(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[s
     fitting = [template for template in paths if _pattern(template).fullmatch(path)]
     closest = max(fitting, key=lambda template: len(_PARAMETER.sub("", template)), default=None)
     return [] if closest is None else sorted(method.upper() for method in paths[closest])
+
+
+def _slash_hint(path: str) -> str:
+    return ", and no id or name of a list has a slash" if _WITH_SLASH.match(path) else ""
 
 
 def _pattern(template: str) -> re.Pattern[str]:

@@ -77,6 +77,11 @@ class Question:
             )
 
     @property
+    def has_text(self) -> bool:
+        """Whether an anchor or a negative is free text, which needs the encoder."""
+        return any(each.text is not None for each in (*self.anchors, *self.negatives))
+
+    @property
     def _is_pair(self) -> bool:
         return len(self.anchors) == 1 and not self.negatives
 

@@ -102,6 +102,7 @@ def test_the_key_is_that_of_the_environment(run: Run) -> None:
     assert [request.headers["authorization"] for request in service.requests] == ["Bearer sim_1"]
     assert (said.status, len(said.error.splitlines())) == (1, 1)
     assert "sim_1" not in said.error
+    assert "the command takes the key from SIMILARITY_API_KEY" in said.error
 
 
 @pytest.mark.parametrize("unknown", [("clogz",), ("--unlike", "clogz"), ("--exclude", "clogz")])

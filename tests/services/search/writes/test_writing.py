@@ -164,7 +164,7 @@ def test_a_delete_wins_over_what_is_older_and_repeats(client: TestClient, index:
         (b'{"name": "A", "description": "d", "attributes": {"a b": 1}}', "attributes.a b", "match pattern"),
         (b'{"name": "A", "description": "d", "attributes": {"a": [1]}}', "attributes.a", "valid"),
         (b'{"name": "A", "description": "d", "attributes": {"a": 1' + b"0" * 30 + b"}}", "attributes.a", "64 bits"),
-        (b'{"name": "A", "description": "d", "tags": "tools"}', "tags", "valid list"),
+        (b'{"name": "A", "description": "d", "tags": "tools"}', "tags", "must be a list"),
         (b"[]", "body", "must be a JSON object, not list"),
         (b'{"name": "A", "name": "B", "description": "d"}', "body", "the member 'name' occurs twice"),
         (b'{"name": "\\ud800", "description": "d"}', "body", "half of a surrogate pair"),
