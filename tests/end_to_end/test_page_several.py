@@ -148,7 +148,9 @@ def test_what_removes_a_company_from_the_ranking_is_said(page: Any) -> None:
         assert part in words
     page.locator(".located").get_by_role("button", name="Close").click()
     assert page.locator(".located").count() == 0
-    assert "You ask about it." in located(page, "acme")
+    assert "This is the company that you ask about" in located(page, "acme")
+    assert "likely" not in page.locator(".located").inner_text()
+    assert page.locator(".located .verdict").count() == 0
 
 
 def test_a_name_that_several_have_offers_them_and_one_is_located(page: Any) -> None:
