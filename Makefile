@@ -13,7 +13,7 @@ DEMO   := var/demo.db
 RELEASE := var/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint test-unit test-harness servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi release-check clean
+.PHONY: help demo test lint test-unit test-harness servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench docs env lock openapi release-check clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -100,6 +100,9 @@ bench: $(VENV)/dev  ## Measure index and service (the encoder's benchmark needs 
 
 env:  ## Write .env with random secrets, for docker compose up
 	@$(PYTHON) -m deploy.environment
+
+docs: $(VENV)/docs  ## Build the documents as a site in var/site, every link checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file deploy/docs/mkdocs.yml
 
 openapi: $(VENV)/dev  ## Write the API's OpenAPI document after a change of routes or schemas
 	$(BIN)/python -m services.search.openapi

@@ -17,6 +17,7 @@ BUILD = "hatchling\neditables\n"
 LOCKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "integration": (("search", "client", "elasticsearch", "kafka"), ("pipelines", "dev", "integration")),
     "dev": (("search", "client", "elasticsearch"), ("dev",)),
+    "docs": ((), ("docs",)),
     "base": ((), ()),
     "search": (("search",), ()),
     "client": (("client",), ()),

@@ -28,7 +28,7 @@ EITHER_SIDE = """
     Индивидуальный предприниматель; Приватне підприємство; Товариство з обмеженою відповідальністю;
     Акціонерне товариство; Публічне акціонерне товариство; Приватне акціонерне товариство; სს; შპს; ՍՊԸ; ՓԲԸ; ԲԲԸ;
     سهامی خاص; سهامی عام; مسئولیت محدود;
-    有限責任公司; 无限公司; 無限公司; 合名会社; 合資会社; 株式會社; 有限會社; 一般社団法人; 一般財団法人;
+    集团; 集團; 控股; グループ; ホールディングス; 그룹; 홀딩스; 有限責任公司; 无限公司; 無限公司; 合名会社; 合資会社; 株式會社; 有限會社; 一般社団法人; 一般財団法人;
     유한회사; 유한책임회사; 합자회사; 합명회사
 """
 LEADING = """
@@ -37,6 +37,7 @@ LEADING = """
     Công ty Hợp danh; Công ty Trách nhiệm hữu hạn; บริษัท; ห้างหุ้นส่วนจำกัด; บมจ; บจก; หจก; شركة; شرکت; مؤسسة
 """
 TRAILING = """
+    G.K.;
     S.A.A.; S.A.C.I.; S.A.C.I.F.; S.A.I.C.; S.A.P.I.; S.A.P.I. de C.V.; S.A.B. de C.V.; S.A.P.I.B. de C.V.;
     S.A. de C.V.; S.A.S. de C.V.; S. de R.L.; S. de R.L. de C.V.; S.C. de R.L. de C.V.; S. de R.L. MI;
     S. en C.; S. en C. de C.V.; S. en C. por A.; S.C.L.; S.P.R. de R.L.; S.P.R. de R.L. de C.V.; S.R.C.;
@@ -98,7 +99,7 @@ LEADING_IN_CAPITALS = """
 # Written in capitals or with dots.
 TRAILING_IN_CAPITALS = """
     AE; AJ; ANS; AY; BA; CC; CIC; CIO; DA; DAC; EE; EPE; FIE; FZ; HB; ICAV; IKE; I/S; KB; KD; KDA; KŪB; K/S; LDC;
-    MB; NPC; OE; OG; PSA; P/S; QK; RT; SAC; SAL; SAPA; SAU; SB; SCI; SHA; SIA; SKA; SPC; SPF; TŪB; TÜ; ŽŪB;
+    MB; NPC; OE; OG; PSA; P/L; P/S; QK; RT; SAC; SAL; SAPA; SAU; SB; SCI; SHA; SIA; SKA; SPC; SPF; TŪB; TÜ; ŽŪB;
     АО; АТ; АД; АҚ; ИП; ПП; ЧП; УП; ЕТ; СД; КД
 """
 # Written with dots.

@@ -1,5 +1,6 @@
 """The errors of search."""
 
+import re
 from collections.abc import Sequence
 
 from similarity.company import Company
@@ -7,6 +8,7 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.preparation.words import MIN_CONTENT_WORDS
 
 CANDIDATES_NAMED = 10
+LATIN = re.compile("[A-Za-z]")
 
 
 def labelled(company: Company) -> str:
@@ -25,7 +27,8 @@ class UnknownCompany(InvalidInput):
         if suggestions:
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
         elif is_unlike_all:
-            advice = ", or a similar one; describe what it does in a text instead, or add the company"
+            names = "" if LATIN.search(reference) else "try its name in Latin letters, "
+            advice = f", or a similar one; {names}describe what it does in a text instead, or add the company"
         super().__init__(f"no company has the id, domain, name or alias {reference!r}{advice}")
         self.reference = reference
         self.suggestions = tuple(suggestions)

@@ -5,13 +5,14 @@ a common beginning, and a typing error. If several companies fit equally well, n
 because a wrong match costs the user more than a missing one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
+from similarity.search.names.candidates import most_similar, prominent_first
 from similarity.search.names.comparison import (
     How,
     contains_core,
@@ -29,11 +30,11 @@ from similarity.search.names.comparison import (
     name_similarity,
 )
 from similarity.search.names.confidence import confidence_of, is_sure_part
-from similarity.search.names.index_queries import possible_ids, queries, shorter_queries
+from similarity.search.names.index_queries import listed_as, other_classes, possible_ids, queries, shorter_queries
 from similarity.search.names.namesakes import is_same_company, larger_namesakes, largest_or_only
 
 MAX_FOUND = 50
-MIN_CANDIDATE_SIMILARITY = 0.6
+MAX_BY_WORDS = 3
 LIKE_NAME = 0.85
 """The least similarity of a row's name to a name of its website's company at which no other company is searched."""
 ENOUGH_CANDIDATES = 20
@@ -122,7 +123,7 @@ class RowMatcher:
     def _contradicted(self, row: ListedCompany, company: Company) -> Match:
         """Return the match of a row whose name is that of `company` in another country."""
         core = core_of(row.name)
-        similar = self._most_similar(core, self._find(core).values())
+        similar = most_similar(core, self._find(core).values(), self.sizes)
         of_country = [each for each in similar if is_same_country(each.country, row.country)]
         reason = (
             f"{company.name!r} is in {company.country} and the row in {row.country!r}; choose one, or give its domain"
@@ -143,7 +144,9 @@ class RowMatcher:
         if not domain:
             return Match(miss=f"{website!a} is not a website such as 'example.com'")
         website_name = domain.partition(".")[0]
-        candidates = self._most_similar(website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND))
+        candidates = most_similar(
+            website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND), self.sizes
+        )
         return Match(candidates=candidates, miss=f"no company has the domain {domain}")
 
     def _by_name(self, row: ListedCompany) -> Match | None:
@@ -172,6 +175,7 @@ class RowMatcher:
         found: dict[str, Company] = {}
         for query in queries(row.name, core):
             found |= self._find(query)
+        by_words = prominent_first(found.values(), self.sizes)[:MAX_BY_WORDS]
         cores = {company_id: cores_of(company) for company_id, company in found.items()}
         for how, fits, verb in (
             (How.LEGAL_FORM, is_core, "have, apart from the legal form, the name"),
@@ -183,7 +187,7 @@ class RowMatcher:
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
         if not self.has_time():
-            return self._no_match(core, found.values())
+            return self._no_match(core, found.values(), by_words)
         words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
         similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
         misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
@@ -198,22 +202,15 @@ class RowMatcher:
         for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
-        return self._no_match(core, found.values())
+        classes = other_classes(self.index, self.generation, row.name)
+        return self._no_match(core, found.values(), [*classes, *by_words])
 
-    def _no_match(self, core: str, companies: Iterable[Company]) -> Match:
-        """Return the match of a row without a company; `companies` with similar names become its candidates."""
-        candidates = self._most_similar(core, companies)
+    def _no_match(self, core: str, companies: Collection[Company], first: Iterable[Company]) -> Match:
+        """Return the match of a row without a company; its candidates are `first`, and `companies` of similar names."""
+        candidates = tuple({each.id: each for each in (*first, *most_similar(core, companies, self.sizes))}.values())
         if candidates:
-            reason = f"no company has that name; the most similar name is {candidates[0].name!r}"
-            return Match(candidates=candidates, miss=reason)
+            return Match(candidates=candidates, miss=f"no company has that name; the nearest is {candidates[0].name!r}")
         return Match(miss="no company has that name or a similar one")
-
-    def _most_similar(self, core: str, companies: Iterable[Company]) -> tuple[Company, ...]:
-        """Return the companies with a similar name or alias, most similar first, the larger first of equal ones."""
-        likeness = {each.id: max(_likeness(core, other) for other in cores_of(each)) for each in companies}
-        similar = [each for each in companies if likeness[each.id] >= MIN_CANDIDATE_SIMILARITY]
-        by_size = sorted(similar, key=lambda each: (-(self.sizes.size_of(each) or 0.0), each.id))
-        return tuple(sorted(by_size, key=lambda each: -likeness[each.id]))
 
     def _find(self, query: str) -> dict[str, Company]:
         return {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
@@ -241,6 +238,8 @@ class RowMatcher:
         for company in self._with_ids(possible_ids(row.name)):
             if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" is not the company with the id MS
                 fitting[company.id] = company, How.ID
+        if not fitting and self.as_typed:
+            fitting = {each.id: (each, How.ID) for each in listed_as(self.index, self.generation, row.name)}
         if not fitting:
             return None
         companies = [company for company, _ in fitting.values()]
@@ -317,12 +316,6 @@ def _not_as_id(name: str) -> str:
     A leading space has this effect: an id has none, and domains and names are compared without it.
     """
     return f" {name}"
-
-
-def _likeness(core: str, other: str) -> float:
-    """Return the similarity of two cores, or of the first words of the other ("spotfy", Spotify Technology)."""
-    beginning = " ".join(other.split()[: len(core.split())])
-    return max(name_similarity(core, other), 0.9 * name_similarity(core, beginning))
 
 
 def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:

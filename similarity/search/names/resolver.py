@@ -1,13 +1,16 @@
 """Resolution of references (ids, domains, names, aliases) to companies, exactly or as people type them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from similarity.company import Company, EmbeddedCompany
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
-from similarity.search.names.comparison import How, core_of, exact_match
+from similarity.search.names.candidates import prominent_first
+from similarity.search.names.comparison import How, core_of, cores_of, exact_match
 from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import MAX_FOUND, ListedCompany, Match, RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, largest_or_only
@@ -15,6 +18,7 @@ from similarity.search.names.namesakes import choose_namesake, has_namesakes, la
 CANDIDATES_SHOWN = 20
 SUGGESTIONS_SHOWN = 5
 IDS_PER_REQUEST = 1_000
+TYPED_ID = re.compile("[A-Za-z]{1,4}")
 MIN_CONFIDENCE = 0.75
 """A match with a lower confidence is only suggested."""
 
@@ -69,6 +73,8 @@ class Resolver:
         distinct = list(dict.fromkeys(references))
         by_id = self.stored(distinct)
         resolved: dict[str, Resolved] = {company_id: FoundCompany(stored) for company_id, stored in by_id.items()}
+        for company_id, stored in islice(by_id.items(), max_similar_searches):
+            resolved[company_id] = FoundCompany(stored, others=self._named_like_id(stored.company))
         not_ids = [reference for reference in distinct if reference not in resolved]
         ids_of = self.index.resolve_many(self.generation.name, not_ids) if not_ids else {}
         by_id = self.stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
@@ -86,6 +92,15 @@ class Resolver:
             else:
                 resolved[reference] = self._error(reference, ids, Match())
         return {reference: resolved[reference] for reference in distinct}
+
+    def _named_like_id(self, company: Company) -> tuple[Company, ...]:
+        """Return prominent companies that have the id of `company` as their name: HP is the id of Helmerich & Payne."""
+        core = core_of(company.id)
+        if self.exact or not TYPED_ID.fullmatch(company.id) or core in cores_of(company):
+            return ()
+        found = self.index.find(self.generation.name, core, limit=MAX_FOUND)
+        sizes = self.index.attributes()
+        return tuple(each for each in prominent_first(found, sizes) if core in cores_of(each) and each.id != company.id)
 
     def _is_name(self, reference: str, company: Company) -> bool:
         """Return whether a namesake of a company that `reference` names exactly may be meant."""

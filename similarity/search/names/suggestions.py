@@ -6,7 +6,7 @@ from similarity.company import Company, name_key
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.index.validation import fold
-from similarity.search.names.index_queries import possible_ids
+from similarity.search.names.index_queries import listed_as, possible_ids
 
 FOUND_TO_ORDER = 200
 """Companies are found in the order of the index; the best of so many are shown."""
@@ -16,13 +16,15 @@ EXACT, PREFIX, WORDS, OTHER = range(4)
 def suggested_companies(index: CompanyIndex, generation: str, query: str, *, limit: int) -> list[Company]:
     """Return up to `limit` companies whose id, name, alias, domain or words match, as a search box shows them.
 
-    The company with the id `query`, in any case, is the first; the others are in the order of `by_prominence`. If there
-    are none, names with a typing error are searched. If `query` is blank, no company is found.
+    The company with the id `query`, in any case and with or without the suffix of an exchange, is the first; the others
+    are in the order of `by_prominence`. If there are none, names with a typing error are searched. If `query` is blank,
+    no company is found.
     """
     if not query.strip():
         return []
     by_id = index.get(generation, possible_ids(query))
     first = {company_id: stored.company for company_id, stored in by_id.items()}
+    first |= {company.id: company for company in listed_as(index, generation, query)}
     found = index.find(generation, query, limit=max(limit, FOUND_TO_ORDER))
     if not first and not found:
         found = index.find_misspelled(generation, query, limit=limit)

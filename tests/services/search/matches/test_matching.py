@@ -131,7 +131,7 @@ def test_the_beginning_of_one_companys_name_only_is_a_match(client: TestClient) 
             "the domain belongs to one company and the name to another",
             ["delta-gr", "volvo"],
         ),
-        ({"name": "Globex Foods"}, "the most similar name is 'Globex Corporation'", ["globex", "globex-labs"]),
+        ({"name": "Globex Foods"}, "the nearest is 'Globex Corporation'", ["globex", "globex-labs"]),
         ({"domain": "globex.org"}, "no company has the domain globex.org", ["globex", "globex-labs"]),
         ({"domain": "not a website"}, "is not a website", []),
         ({"name": "Zyzzyva"}, "no company has that name or a similar one", []),
