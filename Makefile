@@ -21,6 +21,10 @@ help:  ## Print this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/search  ## Index the sample companies, print one company's competitors, serve the page (ONCE=1: only print)
+ifndef ONCE
+	@$(BIN)/python -c 'import socket; socket.create_server(("127.0.0.1", $(PORT))).close()' 2> /dev/null \
+	  || { echo "Port $(PORT) is taken, perhaps by a demo that still runs. Choose another: make demo PORT=NUMBER"; exit 1; }
+endif
 	@mkdir -p var
 	$(BIN)/similarity ingest data/sample/companies.jsonl --index $(DEMO) --attribute sector \
 	  --attribute size:ordinal=nano,micro,small,mid,large,mega --size size

@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from similarity.company import Company
     from similarity.encoder import TextEncoder
     from similarity.generations.add_companies import add_companies
+    from similarity.index.filters import FieldFilter
     from similarity.index.opening import open_index
     from similarity.search.queries.question import Anchor, Question
     from similarity.search.searcher import Searcher
 
-__all__ = ["Anchor", "Company", "Question", "Searcher", "TextEncoder", "add_companies", "open_index"]
+__all__ = ["Anchor", "Company", "FieldFilter", "Question", "Searcher", "TextEncoder", "add_companies", "open_index"]
 
 _HOMES = {
     "Anchor": "similarity.search.queries.question",
     "Company": "similarity.company",
+    "FieldFilter": "similarity.index.filters",
     "Question": "similarity.search.queries.question",
     "Searcher": "similarity.search.searcher",
     "TextEncoder": "similarity.encoder",

@@ -62,8 +62,15 @@ class AuditUnavailable(SimilarityError):
 
 
 class InvalidInput(SimilarityError):
-    """An invalid file, column mapping or option."""
+    """An invalid file, column mapping or option. `about`: the member of a query that is wrong; often empty."""
+
+    def __init__(self, message: str, *, about: str = "") -> None:
+        super().__init__(message)
+        self.about = about
 
 
 class InvalidFilter(InvalidInput):
     """A filter names an unknown field or has no values."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, about="filters")

@@ -8,9 +8,11 @@ it is run: SIMILARITY_SERVICE_ variables (docs/service-settings.md).
 """
 
 import argparse
+import errno
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
@@ -22,7 +24,7 @@ from fastapi import FastAPI
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidBundle, NoLiveGeneration, SimilarityError
+from similarity.errors import InvalidBundle, InvalidInput, NoLiveGeneration, SimilarityError
 from similarity.feedback.opening import open_workspace
 from similarity.feedback.protocol import Workspace
 from similarity.index.attributes import parse_schema
@@ -66,8 +68,8 @@ def serve(
     Without `service`, the environment says what it allows.
 
     Raises:
-        InvalidInput: a setting of the service cannot be used, the address may not be listened on, there is no
-            index yet, or the keys cannot be used.
+        InvalidInput: a setting of the service cannot be used, the address may not be listened on or its port is
+            taken, there is no index yet, or the keys cannot be used.
         InvalidBundle: the bundle that the settings name cannot be used.
         IndexUnavailable: the index cannot be opened.
     """
@@ -83,6 +85,7 @@ def serve(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as opened:
         index = guards.metrics.timed_index(opened.enter_context(closing(open_index(settings.index, os.environ))))
+        refuse_taken(address)
         workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
         encoders = encoders_of(settings, index, guards.metrics)
         warm_up(index)
@@ -179,6 +182,21 @@ def writing_of(
         audit=audit,
         max_waiting=min(MAX_WAITING_REQUESTS, max(1, service.places - 1)),
     )
+
+
+def refuse_taken(address: Address) -> None:
+    """Raise InvalidInput if another program listens on the port; uvicorn would say so after the encoder is loaded."""
+    with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address.host, address.port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return  # uvicorn says what is wrong
+            raise InvalidInput(
+                f"another program listens on {address.host}:{address.port}, perhaps a service that still runs; "
+                "stop it, or choose another port with --port"
+            ) from None
 
 
 def run(app: FastAPI, address: Address, guards: Guards) -> None:

@@ -54,7 +54,7 @@ def revoke(path: Path, name: str, *, identity: str | None = None) -> int:
         keys = read_keys(path)
         kept = [key for key in keys if key.name != name or identity not in {None, key.id}]
         if len(kept) == len(keys):
-            raise InvalidInput(f"there is no such key of {name!r}; look with: {PROGRAM}.keys list")
+            raise InvalidInput(f"there is no such key of {name!r}; look with: {PROGRAM}.keys list --file {path}")
         write_keys(path, kept)
     return len(keys) - len(kept)
 

@@ -110,11 +110,16 @@ def connected(url: str) -> "Iterator[Client]":
     """Yield a client of the service at `url`, with the key of the environment.
 
     Raises:
-        InvalidInput: the client is not installed, or the URL or the key is invalid.
+        InvalidInput: the client is not installed, the URL or the key is invalid, or the service wants a key.
     """
     try:
         from similarity.client import Client
     except ImportError as error:
         raise InvalidInput(str(error)) from error
+    from similarity.client import Unauthorized
+
     with Client(url, api_key=Settings.from_environment(os.environ).api_key) as client:
-        yield client
+        try:
+            yield client
+        except Unauthorized as error:
+            raise InvalidInput(f"{error}; the command takes the key from SIMILARITY_API_KEY") from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from similarity.cli.context import BundleOption, IndexOption, Opened, fail, opened
+from similarity.cli.context import BundleOption, IndexOption, fail, opened
 from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
 
@@ -93,12 +93,13 @@ def erase(
     from similarity.feedback.opening import open_existing_workspace
     from similarity.upkeep.audit import FAILED as FAILED_ACT
     from similarity.upkeep.audit import Action, system_user
-    from similarity.upkeep.erasure import Eraser, remaining
+    from similarity.upkeep.erasure import Eraser, not_stored, remaining
 
     with opened(index) as work, ExitStack() as also:
         names = [generation.name for generation in work.index.generations()]
         holding = [name for name in names if work.index.get(name, [company_id])]
-        typer.echo(f"{company_id} is in {', '.join(holding)}" if holding else not_stored(work, company_id))
+        missing = not_stored(work.index, company_id)
+        typer.echo(printable(missing or f"{company_id} is in {', '.join(holding)}"))
         if dry_run:
             return
         with work.audit.recorded(Action.ERASE, who=system_user(), company_id=company_id) as act:
@@ -124,14 +125,6 @@ def erase(
                 act.outcome = FAILED_ACT
         if record.problem:
             fail(f"{company_id} is not erased: {record.problem}")
-
-
-def not_stored(work: Opened, company_id: str) -> str:
-    """Return the line for an id that no generation has; it names the ids of companies with that name or domain."""
-    names = (generation.name for generation in work.index.generations())
-    ids = sorted({found for name in names for found in work.index.resolve(name, company_id)})
-    meant = f"; a company with that name or domain has the id {' or '.join(ids)}" if ids else ""
-    return printable(f"No company with the id {company_id!r} is stored (ids are case-sensitive){meant}")
 
 
 def ranker_lines(ranker: "Ranker | None") -> list[str]:

@@ -49,6 +49,24 @@ app = typer.Typer(
 )
 
 
+def version(*, shown: bool) -> None:
+    """Print the version of the package and end, if it is asked for."""
+    if shown:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"similarity {version_of('company-similarity')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version and exit")
+    ] = False,
+) -> None:
+    """Find the companies that compete with a given company, from what they say about themselves."""
+
+
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on")] = 8080,

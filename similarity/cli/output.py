@@ -1,16 +1,20 @@
 """Output of rows and facts: as a table for people, or as JSON for scripts."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from similarity.formats.terminal import printable
+
+WIDE = 10_000
+"""Characters of a line where there is no terminal."""
 
 
 class ListFormat(StrEnum):
@@ -51,9 +55,14 @@ def show_facts(facts: Mapping[str, object], output: ListFormat) -> None:
     _console().print(table)
 
 
+def width_of(stream: IO[str]) -> int | None:
+    """Return the width of a table in a file or a pipe, where no cell may be broken; None for that of the terminal."""
+    return None if stream.isatty() or "COLUMNS" in os.environ else WIDE
+
+
 def _console() -> Console:
     # Names and reasons may contain brackets that are not mark-up.
-    return Console(file=sys.stdout, markup=False, highlight=False)
+    return Console(file=sys.stdout, markup=False, highlight=False, width=width_of(sys.stdout))
 
 
 def _words(name: str) -> str:

@@ -102,7 +102,17 @@ def similar(
     with opened(index, bundle) as work:
         if exclude_list:
             question = replace(question, exclude_lists=_shortlists(work, exclude_list))
-        _similar_in_index(work, question, output, skip_unknown=skip_unknown)
+        _similar_in_index(work, question, output, skip_unknown=skip_unknown, names_bundle=bundle is not None)
+
+
+def _refuse_other_encoder(work: Opened) -> None:
+    """Raise InvalidInput if the chosen bundle has another encoder than the index."""
+    chosen, live = work.bundle(), work.index.live()
+    if chosen.encoder_id != live.encoder_id:
+        raise InvalidInput(
+            f"the bundle {work.settings.bundle} has the encoder {chosen.encoder_id}, and the index has vectors of "
+            f"another one ({live.encoder_id}); leave --bundle and SIMILARITY_BUNDLE out: the index has its own bundle"
+        )
 
 
 def _shortlists(work: Opened, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -116,12 +126,17 @@ def _shortlists(work: Opened, names: Sequence[str]) -> Mapping[str, Sequence[str
         return shortlists(workspace, names)
 
 
-def _similar_in_index(work: Opened, question: "Question", output: OutputFormat, *, skip_unknown: bool) -> None:
+def _similar_in_index(
+    work: Opened, question: "Question", output: OutputFormat, *, skip_unknown: bool, names_bundle: bool
+) -> None:
+    """Print a ranking. `names_bundle`: --bundle is given, which is checked also if no encoder is needed."""
     from similarity.search.errors import UnknownCompany
     from similarity.search.searcher import Searcher
 
     # Stored vectors are compared without the encoder, which takes a second to load.
-    needs_encoder = question.explain > 0 or any(anchor.text is not None for anchor in question.anchors)
+    needs_encoder = question.explain > 0 or question.has_text
+    if names_bundle or (question.has_text and work.settings.bundle is not None):
+        _refuse_other_encoder(work)
     encoder = work.encoder(work.bundle()) if needs_encoder else None
     try:
         ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
@@ -163,16 +178,20 @@ def find(
     """Look companies up by id, name, domain or words."""
     from similarity.search.names.suggestions import suggested_companies
 
+    nothing = (
+        f"nothing found for {query!r}; try fewer letters or other words, or describe what the company does: "
+        "similarity similar --text '...'"
+    )
     address = service_address(url, index=index)
     if address:
         if not find_over_http(address, query, limit=limit, output=output):
-            fail(f"nothing found for {query!r}")
+            fail(nothing)
         return
     with opened(index) as work:
         found = suggested_companies(work.index, work.index.live().name, query, limit=limit)
         show([Line(company=company) for company in found], output)
         if not found:
-            fail(f"nothing found for {query!r}")
+            fail(nothing)
 
 
 @search_commands.command()

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from similarity.cli.output import width_of
 from similarity.company import Company
 from similarity.errors import InvalidInput
 from similarity.formats.spreadsheets import spreadsheet_cell
@@ -177,14 +178,15 @@ def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream
         writer.writeheader()
         writer.writerows({name: spreadsheet_cell(value) for name, value in row.items()} for row in rows)
     else:
-        console = Console(file=stream)
-        console.print(_table(lines, title))
+        width = width_of(stream)
+        console = Console(file=stream, width=width)
+        console.print(_table(lines, title, is_wide=width is not None))
         for line in lines:
             if line.because:
                 console.print(Text(printable(f"{line.rank}  {line.because}")), soft_wrap=True)
 
 
-def _table(lines: Sequence[Line], title: str) -> Table:
+def _table(lines: Sequence[Line], title: str, *, is_wide: bool) -> Table:
     # Texts of companies may contain brackets that are not mark-up, and colons that are not emoji.
     table = Table(
         title=Text(printable(title)) if title else None,
@@ -201,8 +203,8 @@ def _table(lines: Sequence[Line], title: str) -> Table:
         if with_probability:
             table.add_column("probability", justify="right", no_wrap=True)
     table.add_column("company", style="bold")
-    table.add_column("country", max_width=13)
-    table.add_column("industry", max_width=20)
+    table.add_column("country", max_width=None if is_wide else 13)
+    table.add_column("industry", max_width=None if is_wide else 20)
     # An id is copied: a long one goes on in the next line, and none is cut.
     table.add_column("id", overflow="fold", style="dim")
     for line in lines:

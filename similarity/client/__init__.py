@@ -33,12 +33,14 @@ from similarity.client.problems import (
 )
 from similarity.client.question import Anchor, Question
 from similarity.client.retries import Retries
+from similarity.company import Company
 from similarity.index.filters import FieldFilter
 
 __all__ = [
     "Anchor",
     "AsyncClient",
     "Client",
+    "Company",
     "ContestedName",
     "CursorExpired",
     "FieldFilter",

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 from urllib.parse import unquote
 
 from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
@@ -172,9 +172,13 @@ def find(query: str, *, limit: int | None = None) -> Call[FoundCompanies]:
     return Call("GET", path, json_reader(FoundCompanies))
 
 
-def company(reference: str) -> Call[StoredCompany]:
-    """Return one company by its id, domain, name or alias."""
-    return Call("GET", path_of("companies", reference), json_reader(StoredCompany))
+def company(reference: str, *, resolve: Literal["exact", "id"] | None = None) -> Call[StoredCompany]:
+    """Return one company by its id, domain, name or alias, or by a similar name that is clearly the best match.
+
+    `resolve`: `exact` accepts no similar name, and `id` only the id, in its own case.
+    """
+    path = path_of("companies", reference, parameters={"resolve": resolve})
+    return Call("GET", path, json_reader(StoredCompany))
 
 
 def match(rows: Sequence[MatchRow]) -> Call[tuple[MatchedRow, ...]]:

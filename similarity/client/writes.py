@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from similarity.client.call import NDJSON, Call, Reply, as_json, json_reader, lines_reader, path_of
 from similarity.company import Company
+from similarity.errors import InvalidInput
 
 LINES_PER_REQUEST = 500
 # Below the service's limit of 10 MB a request.
@@ -75,13 +76,15 @@ class Erasure:
     """The progress of an erasure. `state`: running, done, or failed (then erase again).
 
     `erased`: the company is no longer found. `compaction`: `running` while the text is still on the disk.
-    `remaining`: the copies that the service cannot reach, and what to do there.
+    `warnings`: from `erase`, if no company with this id was stored. `remaining`: the copies that the service cannot
+    reach, and what to do there.
     """
 
     id: str
     state: str
     erased: bool
     problem: str = ""
+    warnings: tuple[str, ...] = ()
     generations: tuple[ErasedGeneration, ...] = ()
     published: bool = False
     forgotten: Forgotten = Forgotten()
@@ -89,15 +92,21 @@ class Erasure:
     remaining: tuple[str, ...] = ()
 
 
-def put(company: Company, *, event_time: datetime | None = None) -> Call[Written]:
-    """Add or replace a company. `event_time`, with a zone, decides which of several changes is newer.
+def put(company: Company | Mapping[str, Any], *, event_time: datetime | None = None) -> Call[Written]:
+    """Add or replace a company, also given as a dict: `{"id": ..., "name": ..., "description": ...}`.
 
-    Without it, the time of receipt decides; give it if changes can arrive out of order.
+    `event_time`, with a zone, decides which of several changes is newer. Without it, the time of receipt decides; give
+    it if changes can arrive out of order.
+
+    Raises:
+        InvalidInput: a dict has no id.
     """
-    members = company.content()
+    members = _members(company)
+    if not isinstance(members.get("id"), str):
+        raise InvalidInput("the company has no id; give one: put({'id': 'acme', 'name': ..., 'description': ...})")
     if event_time is not None:
         members["event_time"] = event_time.isoformat()
-    return Call("PUT", path_of("companies", company.id), json_reader(Written), body=as_json(members))
+    return Call("PUT", path_of("companies", members["id"]), json_reader(Written), body=as_json(members))
 
 
 def delete(company_id: str, *, event_time: datetime | None = None) -> Call[Written]:
@@ -129,7 +138,7 @@ def bulk(changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST) -> Iter
     sent = 0
     lines: list[bytes] = []
     for change in changes:
-        line = as_json({"id": change.id, **change.content()} if isinstance(change, Company) else dict(change)) + b"\n"
+        line = as_json(_members(change)) + b"\n"
         if lines and (len(lines) >= at_once or sum(map(len, lines)) + len(line) > BYTES_PER_REQUEST):
             yield _bulk(lines, sent)
             sent += len(lines)
@@ -137,6 +146,10 @@ def bulk(changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST) -> Iter
         lines.append(line)
     if lines:
         yield _bulk(lines, sent)
+
+
+def _members(change: Change) -> dict[str, Any]:
+    return {"id": change.id, **change.content()} if isinstance(change, Company) else dict(change)
 
 
 def _bulk(lines: list[bytes], sent: int) -> Call[tuple[LineResult, ...]]:

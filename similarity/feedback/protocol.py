@@ -94,7 +94,7 @@ class FeedbackEvent:
         check_stored_id(self.anchor)
         check_stored_id(self.hit)
         if self.anchor == self.hit:
-            raise InvalidInput(f"{self.anchor} cannot be judged against itself; give two companies")
+            raise InvalidInput(f"{self.anchor} cannot be judged against itself; give two companies", about="hit")
         _check_text("the event's id", self.id, MAX_EVENT_ID_CHARACTERS)
         _check_text("the user's name", self.user, MAX_USER_CHARACTERS)
         if len(self.note) > MAX_NOTE_CHARACTERS:

@@ -39,7 +39,10 @@ def open_index(target: str | Path, environ: Mapping[str, str] | None = None, *, 
 
     path = Path(target)
     if not create and not path.exists():
-        raise InvalidInput(f"there is no index {path} yet; create one with: similarity ingest FILE --index {path}")
+        raise InvalidInput(
+            f"there is no index {path} yet; create one with: similarity ingest FILE --index {path} "
+            "(in Python: open_index(..., create=True))"
+        )
     return SqliteIndex(path)
 
 

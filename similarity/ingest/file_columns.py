@@ -15,6 +15,10 @@ from similarity.ingest.records import COMPANY_FIELDS, FALLBACK_COLUMNS, FIELD_SY
 REQUIRED = ("id", "name", "description")
 ATTRIBUTE = "attributes."
 SHOWN_COLUMNS = 20
+NO_IDS = (
+    ", or add a column with a short id for each company, such as a ticker or a row number: letters, digits and . _ : - "
+    "without spaces (docs/command-line.md)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,11 @@ class FileColumns:
         If a file has several sheets, the line also says which of them is read.
         """
         used = [
-            name if name in {column, f"{ATTRIBUTE}{column}"} else f"{name} <- {column}" for name, column in self.used
+            # The file may also have a column that is called like the attribute.
+            name
+            if column == name or (name == f"{ATTRIBUTE}{column}" and name not in self.ignored)
+            else f"{name} <- {column}"
+            for name, column in self.used
         ]
         sheets = f"; {read_sheet(self.sheets)}" if len(self.sheets) > 1 else ""
         return f"columns: {', '.join(used)}" + (f"; ignored: {self.ignored_text}" if self.ignored else "") + sheets
@@ -158,7 +166,8 @@ def _check_columns(path: Path, found: FileColumns, existing: Sequence[str]) -> N
     for name in ("id",) if "deleted" in used else REQUIRED:  # a row that deletes a company needs only its id
         if name not in used:
             raise InvalidInput(
-                f"there is no column {name!r}; give its name with {command_option('column', name)}; {_list(existing)}"
+                f"there is no column {name!r}; give its name with {command_option('column', name)}"
+                f"{NO_IDS if name == 'id' else ''}; {_list(existing)}"
             )
     for name, column in found.used:
         if column not in existing and not has_late_column(path, column):

@@ -29,6 +29,8 @@ class UnknownCompany(InvalidInput):
         elif is_unlike_all:
             names = "" if LATIN.search(reference) else "try its name in Latin letters, "
             advice = f", or a similar one; {names}describe what it does in a text instead, or add the company"
+        if "," in reference:
+            advice += "; if these are several companies, give them one by one"
         super().__init__(f"no company has the id, domain, name or alias {reference!r}{advice}")
         self.reference = reference
         self.suggestions = tuple(suggestions)

@@ -15,6 +15,8 @@ ATTRIBUTES = "attributes."
 SUGGESTIONS = 5
 MIN_LIKENESS = 0.75
 """Of a suggestion (`difflib`): 'Frnace' and 'france' are .83 alike."""
+MIN_CONTAINED = 3
+"""Characters from which on values that contain a value are suggested for it."""
 MAX_COMPARED = 60
 """Characters of a value for which a similar one is suggested."""
 NEIGHBOURS = 50
@@ -72,15 +74,25 @@ def _ranges_of_texts(index: CompanyIndex, request: PageRequest) -> Iterator[str]
 
 
 def _unused_value(field: str, value: str, values: Sequence[str]) -> str:
-    return f"no company has the value {value!r:.80} of {field}{_suggested(filter_key(value), values)}"
+    parts = [filter_key(part.strip()) for part in value.split(",")]
+    is_list = len(parts) > 1 and not set(parts).isdisjoint(values)
+    advice = (
+        "; give several values one by one: repeat the option or parameter"
+        if is_list
+        else _suggested(filter_key(value), values)
+    )
+    return f"no company has the value {value!r:.80} of {field}{advice}"
 
 
 def _suggested(name: str, known: Collection[str]) -> str:
-    """Return the known names nearest to `name`, or else the first of them, as the end of a message."""
+    """Return the known names nearest to `name`, else those that contain it, else the first, as the end of a message."""
     # Long texts are compared slowly, and nobody mistypes one.
     short = [each for each in known if len(each) <= MAX_COMPARED] if len(name) <= MAX_COMPARED else []
     if near := get_close_matches(name, short, n=1, cutoff=MIN_LIKENESS):
         return f"; did you mean {near[0]!r}?"
+    words = name.split()
+    if len(name) >= MIN_CONTAINED and (containing := [each for each in known if all(word in each for word in words)]):
+        return f"; did you mean {' or '.join(map(repr, containing[:SUGGESTIONS]))}?"
     first = list(known)[:SUGGESTIONS]
     more = ", ..." if len(known) > SUGGESTIONS else ""
     return f"; there are {', '.join(map(repr, first))}{more}" if first else ""

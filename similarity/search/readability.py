@@ -15,6 +15,10 @@ def language_warning(what: str, text: str, language: str, languages: Collection[
     named = "" if language in {"en", UNDECIDED} else f" ({language!r})"
     if set(languages) == {"en"}:
         found = f"is not in English{named}, the only language that the encoder reads"
+        advice = "in English, or use an index with the multilingual encoder"
     else:
         found = f"is in a language{named} that the encoder does not read; it reads {', '.join(languages)}"
-    return f"The {what} {found}: its cosines mean little. No probability is given for it."
+        advice = "in one of these languages"
+    return (
+        f"The {what} {found}: its cosines mean little. No probability is given for it. Describe the company {advice}."
+    )

@@ -25,10 +25,12 @@ from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, E
 from similarity.index.name_hashes import CompanyNames, hashes_of, names_of
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.writer_leases import WriterLease
+from similarity.search.names.index_queries import possible_ids
 
 DELETE_REFUSED = "not every generation accepted the delete: stop whatever writes the company, then erase it again"
 WRITTEN_AGAIN = "the company was written again while it was erased: stop whatever writes it, then erase it again"
 STORE_UNAVAILABLE = "a store does not answer or cannot be rewritten at present; the erasure will be tried again"
+IDS_NAMED = 5
 FAULT = "internal error; see the log. Erase again after the fix"
 
 BACKUPS = "Backups and snapshots contain the company until they expire. After a restore, erase again."
@@ -50,6 +52,21 @@ TEXTS = (
 def remaining(record: ErasureRecord) -> list[str]:
     """Return the copies that an erasure does not reach, and what to do there."""
     return [BACKUPS, TOPIC if record.published else NO_TOPIC, FILES, PROCESSES, OTHERS, TEXTS]
+
+
+def not_stored(index: CompanyIndex, company_id: str) -> str | None:
+    """Return the message that no generation has the id, and which ids may be meant; None if a generation has it."""
+    meant: set[str] = set()
+    for generation in index.generations():
+        with suppress(UnknownGeneration):
+            if index.get(generation.name, [company_id]):
+                return None
+            meant |= {
+                *index.get(generation.name, possible_ids(company_id)),
+                *index.resolve(generation.name, company_id),
+            }
+    advice = f"; did you mean {' or '.join(sorted(meant)[:IDS_NAMED])}?" if meant else ""
+    return f"no company with the id {company_id!r} is stored (ids are case-sensitive){advice}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,3 +144,8 @@ def test_importing_the_package_loads_no_library() -> None:
     script = "import sys, similarity; sys.exit(', '.join(sorted({'numpy', 'onnxruntime'} & set(sys.modules))) or 0)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_index_that_does_not_exist_is_made_with_create(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"in Python: open_index\(\.\.\., create=True\)"):
+        open_index(tmp_path / "nope.db")

@@ -14,6 +14,7 @@ from similarity.search.queries import question as search
 from similarity.search.reranking.rank import Rank
 
 from ..wire.bodies import Closed, Listed
+from ..wire.problem_documents import pattern_of
 from ..wire.tables import Format
 from .schemas import MAX_HITS, Text, Words
 from .url_filters import CONDITION, FIELD, FIELD_NAMES, filters_of
@@ -29,16 +30,21 @@ MAX_QUESTIONS = 100
 MAX_CURSOR_CHARACTERS = 1_000
 MAX_CONDITION_CHARACTERS = MAX_NAME_CHARACTERS + 100
 
+CURSOR_PATTERN = pattern_of(r"^[A-Za-z0-9_-]*$", "is not a cursor; send `next_cursor` of the page before unchanged")
 RankName: TypeAlias = Literal["business", "comparable", "cosine"]
 CompanyMember: TypeAlias = Literal[
     "id", "name", "description", "aliases", "domain", "country", "industry", "tags", "attributes"
 ]
 MEMBERS: tuple[str, ...] = get_args(CompanyMember)
 _MEMBER = f"({'|'.join(MEMBERS)})"
+_MEMBERS = pattern_of(
+    f"^({_MEMBER}(,{_MEMBER}){{0,{len(MEMBERS) - 1}}})?$",
+    f"must be members of a company, separated by commas: {', '.join(MEMBERS)}",
+)
 
 Reference = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARACTERS)]
 ListName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_LIST_NAME_CHARACTERS)]
-Cursor = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$", max_length=MAX_CURSOR_CHARACTERS)]
+Cursor = Annotated[str, StringConstraints(pattern=CURSOR_PATTERN, max_length=MAX_CURSOR_CHARACTERS)]
 Weight = Annotated[float, Field(ge=0.001, le=1000)]
 Number = (
     Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
@@ -108,10 +114,13 @@ class Anchor(Negative):
     weight: Weight = Field(default=1.0, description="Relative to the other anchors.")
 
 
+FIELD_PATTERN = pattern_of(f"^{FIELD}$", f"must be {FIELD_NAMES.replace('`', '')}")
+
+
 class Filter(_Body):
     """Keep companies whose `field` has any of `any_of`, none of `none_of`, and is in the range."""
 
-    field: Annotated[str, StringConstraints(pattern=f"^{FIELD}$")] = Field(
+    field: Annotated[str, StringConstraints(pattern=FIELD_PATTERN)] = Field(
         description=f"{FIELD_NAMES}.", examples=["country"]
     )
     any_of: Words = Field(default=[], description="Upper and lower case are equal; one matching tag is enough.")
@@ -278,7 +287,7 @@ class SimilarQuery(FormatQuery):
     rank: RankName = RANK
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
-    fields: Annotated[str, StringConstraints(pattern=f"^({_MEMBER}(,{_MEMBER}){{0,{len(MEMBERS) - 1}}})?$")] = Field(
+    fields: Annotated[str, StringConstraints(pattern=_MEMBERS)] = Field(
         default="",
         description=f"The members of each hit's `company` to return besides `id`, by default all: {','.join(MEMBERS)}.",
         examples=["name,country"],

@@ -57,7 +57,8 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
     )
     def company_get(request: Request, company_id: Reference, query: Annotated[CompanyQuery, Query()]) -> Response:
         """Returns a company by its id, domain, name or alias, or by a similar name that is clearly the best match."""
-        found = service.company(company_id, exact=query.resolve == "exact")
+        by_id = query.resolve == "id"
+        found = service.stored(company_id) if by_id else service.company(company_id, exact=query.resolve == "exact")
         answer = Response(found.model_dump_json(), media_type=JSON)
         return with_etag(request, answer)
 

@@ -40,8 +40,10 @@ class FindQuery(Closed):
 class CompanyQuery(Closed):
     """The parameters of a look-up of one company."""
 
-    resolve: Literal["exact"] | None = Field(
-        default=None, description="`exact`: only by id, domain, name or alias; without it, also by a similar name."
+    resolve: Literal["exact", "id"] | None = Field(
+        default=None,
+        description="`id`: only by id, in its own case. `exact`: only by id, domain, name or alias. Without it, also "
+        "by a similar name.",
     )
 
 

@@ -10,14 +10,16 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import FeedbackEvent, UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
+from similarity.search.names.index_queries import possible_ids
 from similarity.search.names.resolver import FoundCompany, Resolved, Resolver
 from similarity.search.queries.question import Question as LibraryQuestion
 from similarity.search.queries.resolution import MAX_SIMILAR_NAMES, Role
 from similarity.search.ranking import Ranking as LibraryRanking
 from similarity.search.searcher import Searcher, retry_if_retired
 
+from ..wire import problems
 from ..wire.failures import problem_of
-from ..wire.problem_documents import problem_document
+from ..wire.problem_documents import Problem, problem_document, reference_of
 from .answers import company_members, model_of, record_of
 from .cursors import Cursors
 from .question_schemas import (
@@ -194,6 +196,27 @@ class SearchService:
         """
         found, live = self.searcher.company(reference, exact=exact)
         return CompanyAnswer(**company_members(found, reference, live))
+
+    def stored(self, company_id: str) -> CompanyAnswer:
+        """Return the company with this id.
+
+        Raises:
+            Problem: no company has the id, although another may have it as its name, or in another case.
+        """
+
+        def run_once() -> CompanyAnswer:
+            live = self.searcher.live()
+            index = self.searcher.index
+            if document := index.get(live.name, [company_id]).get(company_id):
+                return CompanyAnswer(**company_members(FoundCompany(document), company_id, live))
+            meant = index.get(live.name, [*possible_ids(company_id), *index.resolve(live.name, company_id)])
+            raise Problem(
+                problems.UNKNOWN_COMPANY,
+                f"no company has the id {company_id!r} (ids are case-sensitive)",
+                suggestions=[reference_of(each.company) for _, each in sorted(meant.items())],
+            )
+
+        return retry_if_retired(run_once)
 
     def find(self, query: FindQuery) -> FoundCompanies:
         """Return companies for a search box; a blank query finds none."""

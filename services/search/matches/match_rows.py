@@ -16,7 +16,7 @@ from similarity.ingest.records import column_key
 from similarity.search.countries import country_code
 from similarity.search.names.comparison import core_of, is_domain
 
-from ..wire.problem_documents import Problem, invalid_request
+from ..wire.problem_documents import Problem, invalid_request, reason_of
 from ..wire.strict_json import strict_json
 from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 
@@ -180,7 +180,7 @@ def _list_row(number: int, cells: Mapping[str, str]) -> ListRow:
         return ListRow(number, MatchRow.model_validate(cells))
     except ValidationError as error:
         first = error.errors()[0]
-        reason = "is not UTF-8; save the list as UTF-8" if first["type"] == "string_unicode" else first["msg"]
+        reason = "is not UTF-8; save the list as UTF-8" if first["type"] == "string_unicode" else reason_of(first)
         return ListRow(number, MatchRow(), f"{first['loc'][0]}: {reason}")
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from similarity.company import ID_PATTERN
 
 from . import problems
-from .problem_documents import Problem, invalid_request
+from .problem_documents import Problem, invalid_request, pattern_of
 from .strict_json import strict_json
 
 JSON = "application/json"
@@ -19,7 +19,7 @@ JSON = "application/json"
 MAX_BYTES_ON_EVENT_LOOP = 50_000
 
 # With anchors: otherwise a longer text that contains a valid id would match.
-WHOLE_ID = f"^{ID_PATTERN.pattern}$"
+WHOLE_ID = pattern_of(f"^{ID_PATTERN.pattern}$", "must be an id: 1 to 128 letters, digits and . _ : -")
 CompanyId = Annotated[str, StringConstraints(pattern=WHOLE_ID)]
 Item = TypeVar("Item")
 

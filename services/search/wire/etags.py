@@ -1,11 +1,16 @@
-"""ETags: a client that has the answer already gets 304 without a body."""
+"""ETags: a client that has the answer already gets 304 without a body. Conditional writes are refused."""
 
 import re
 from hashlib import blake2b
 
 from fastapi import Request, Response
 
+from . import problems
+from .problem_documents import Problem
+
 NOT_MODIFIED = 304
+READS = ("GET", "HEAD")
+PRECONDITIONS = ("If-Match", "If-None-Match", "If-Unmodified-Since")
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
@@ -25,6 +30,21 @@ def with_etag(request: Request, response: Response) -> Response:
         return response
     kept = {name: value for name, value in response.headers.items() if name in {"etag", "vary"}}
     return Response(status_code=NOT_MODIFIED, headers=kept)
+
+
+async def refuse_preconditions(request: Request) -> None:
+    """Refuse a conditional write, because it would be done whether the condition holds or not. A dependency of routes.
+
+    Raises:
+        Problem: the request changes something and has a header of PRECONDITIONS.
+    """
+    given = [name for name in PRECONDITIONS if name in request.headers]
+    if given and request.method not in READS:
+        raise Problem(
+            problems.OTHER_REFUSAL,
+            f"{request.method} does not support {' and '.join(given)}, so nothing was changed; send it without. Of "
+            "several writes of a company the one with the newest event_time wins",
+        )
 
 
 def _names(if_none_match: str, tag: str) -> bool:

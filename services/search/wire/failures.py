@@ -22,7 +22,7 @@ from similarity.search.errors import (
 )
 
 from . import problems
-from .problem_documents import Problem, invalid_request, problem_response, reference_of
+from .problem_documents import Offence, Problem, invalid_request, problem_response, reference_of
 from .problems import Kind
 
 # Sent instead of the error's own message, which may name files of the server; the log has that one
@@ -50,6 +50,10 @@ LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
     WrongKindOfList: problems.WRONG_KIND_OF_LIST,
 }
 
+# Members of a body that have another name as parameters of an address.
+IN_ADDRESS = {"filters": "filter", "negatives": "unlike"}
+
+_WITH_SLASH = re.compile(r"/(?:companies|lists)/[^/]+/")
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
@@ -65,7 +69,7 @@ def answer_failures(app: FastAPI) -> None:
         return on_problem(request, invalid_request(error.errors()))
 
     def on_failure(request: Request, error: Exception) -> Response:
-        return on_problem(request, problem_of(error))
+        return on_problem(request, problem_of(error, where="query" if request.method == "GET" else "body"))
 
     expected: list[type[Exception]] = [InvalidInput, *STORE_FAILURES, *LIBRARY_FAILURES]
     for failure in expected:
@@ -76,16 +80,20 @@ def answer_failures(app: FastAPI) -> None:
         path, headers = request.url.path, dict(error.headers or {})
         problem = Problem(problems.OTHER_REFUSAL, str(error.detail))
         if error.status_code == 404:
-            problem = Problem(problems.UNKNOWN_ADDRESS, f"there is nothing at {path}; /docs lists the addresses")
+            problem = Problem(
+                problems.UNKNOWN_ADDRESS, f"there is nothing at {path}{_slash_hint(path)}; /docs lists the addresses"
+            )
         elif error.status_code == 405:
-            problem = Problem(problems.METHOD_NOT_ALLOWED, f"{path} does not accept {request.method}")
+            problem = Problem(
+                problems.METHOD_NOT_ALLOWED, f"{path} does not accept {request.method}{_slash_hint(path)}"
+            )
             if methods := allowed_methods(app.openapi()["paths"], path):
                 headers["Allow"] = ", ".join(methods)
         return problem_response(problem, path=path, headers=headers)
 
 
-def problem_of(error: Exception) -> Problem:
-    """Return the problem that an error of the library becomes.
+def problem_of(error: Exception, *, where: str = "body") -> Problem:
+    """Return the problem that an error of the library becomes. `where`: the part of the request with the query.
 
     Raises:
         Exception: the error itself, if it is none of those.
@@ -100,7 +108,9 @@ def problem_of(error: Exception) -> Problem:
     if expected := LIBRARY_FAILURES.get(type(error)):
         return Problem(expected, str(error))
     if isinstance(error, InvalidInput):
-        return Problem(problems.INVALID_REQUEST, str(error), errors=[])
+        parameter = IN_ADDRESS.get(error.about, error.about) if where == "query" else error.about
+        offence = Offence(parameter=parameter or where, where=where, reason=str(error))
+        return Problem(problems.INVALID_REQUEST, str(error), errors=[offence])
     raise error
 
 
@@ -131,6 +141,10 @@ def allowed_methods(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[s
     fitting = [template for template in paths if _pattern(template).fullmatch(path)]
     closest = max(fitting, key=lambda template: len(_PARAMETER.sub("", template)), default=None)
     return [] if closest is None else sorted(method.upper() for method in paths[closest])
+
+
+def _slash_hint(path: str) -> str:
+    return ", and no id or name of a list has a slash" if _WITH_SLASH.match(path) else ""
 
 
 def _pattern(template: str) -> re.Pattern[str]:

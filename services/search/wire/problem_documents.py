@@ -4,6 +4,7 @@
 never into a document.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,22 @@ from .problems import CONTESTED_NAME, INVALID_REQUEST, UNKNOWN_COMPANY, Kind
 
 MEDIA_TYPE = "application/problem+json"
 MAX_OFFENCES = 20
+_SHOULD = re.compile(r"^(?:Input|String|List|Dictionary) should ")
 MAX_NAME_CHARACTERS = 100
+NO_OBJECT = "must be a JSON object"
+REASONS: Mapping[str, str] = {
+    "missing": "is missing",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "dict_type": NO_OBJECT,
+    "list_type": "must be a list",
+    "model_type": NO_OBJECT,
+    "model_attributes_type": NO_OBJECT,
+}
+"""What is wrong, by pydantic's type of the error; other errors have its own text."""
+PATTERN_REASONS: dict[str, str] = {r"\S": "must not be blank"}
+"""What is wrong with a text that does not match a pattern, by the pattern; see `pattern_of`."""
 UNKNOWN_PARAMETER = "there is no such parameter here; see /docs"
 
 
@@ -105,17 +121,29 @@ def invalid_request(errors: Sequence[Mapping[str, Any]], *, unknown: str = UNKNO
     `errors`: as pydantic describes them; `loc` begins with `query`, `path` or `body`. `unknown`: what to say of a
     parameter that does not exist.
     """
-    reasons = {"extra_forbidden": unknown, "missing": "is missing"}
-    offences = [_offence(each, reasons) for each in errors[:MAX_OFFENCES]]
+    offences = [_offence(each, unknown) for each in errors[:MAX_OFFENCES]]
     detail = "; ".join(f"{each.parameter}: {each.reason}" for each in offences)
     if len(errors) > MAX_OFFENCES:
         detail += f"; and {len(errors) - MAX_OFFENCES:,} more"
     return Problem(INVALID_REQUEST, detail, errors=offences)
 
 
-def _offence(error: Mapping[str, Any], reasons: Mapping[str, str]) -> Offence:
+def pattern_of(pattern: str, reason: str) -> str:
+    """Return `pattern`; a text that does not match it is refused with `reason`, because few people read patterns."""
+    PATTERN_REASONS[pattern] = reason
+    return pattern
+
+
+def reason_of(error: Mapping[str, Any]) -> str:
+    """Return what is wrong in plain words; `error`: as pydantic describes it."""
+    pattern = error.get("ctx", {}).get("pattern")
+    reason = REASONS.get(error.get("type", "")) or PATTERN_REASONS.get(pattern)
+    return reason or _SHOULD.sub("must ", str(error["msg"])).replace(" after validation", "")
+
+
+def _offence(error: Mapping[str, Any], unknown: str) -> Offence:
     where, *names = error["loc"]
-    reason = reasons.get(error.get("type", "")) or str(error["msg"]).replace("Input should be", "must be", 1)
+    reason = unknown if error.get("type") == "extra_forbidden" else reason_of(error)
     # Which value of a repeated parameter is wrong does not matter; in a body it does: `anchors[0].weight`.
     parts = (f"[{name}]" if isinstance(name, int) else f".{name}" for name in (names if where == "body" else names[:1]))
     path = "".join(parts).removeprefix(".")[:MAX_NAME_CHARACTERS]

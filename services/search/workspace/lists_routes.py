@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 
@@ -13,6 +13,7 @@ from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
 from ..wire.bodies import JSON, StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, declared
+from ..wire.etags import refuse_preconditions
 from ..wire.tables import TABLE_CONTENT, table_response, wanted_format
 from .lists import ListsService
 from .lists_schemas import (
@@ -49,7 +50,7 @@ Nothing = Annotated[NoQuery, Query()]
 
 def lists_routes(service: ListsService) -> APIRouter:
     """Return the routes on `service`."""
-    router = APIRouter(tags=["Lists"], route_class=StrictRoute)
+    router = APIRouter(tags=["Lists"], route_class=StrictRoute, dependencies=[Depends(refuse_preconditions)])
 
     @router.get("/lists", summary="All saved lists", responses=declared(*STORE_PROBLEMS))
     def lists(query: Annotated[ListsQuery, Query()], caller: Looker) -> Lists:

@@ -21,12 +21,15 @@ from ..asking.question_schemas import (
 from ..asking.ranking_schemas import Hit, Ranking
 from ..asking.schemas import MAX_HITS
 from ..wire.bodies import Closed, CompanyId, Listed
+from ..wire.problem_documents import pattern_of
 
 # A name is a part of a URL: no slash, no control character, no space at its ends. Written out, because the meaning of
 # \s differs between readers of a schema.
 _INNER = r"[^/\x00-\x1f\x7f-\x9f]"
 _OUTER = r"[^/\x00-\x20\x7f-\xa0]"
-LIST_NAME = f"^{_OUTER}({_INNER}*{_OUTER})?$"
+LIST_NAME = pattern_of(
+    f"^{_OUTER}({_INNER}*{_OUTER})?$", "must have no slash, no control character, and no space at its ends"
+)
 MAX_QUESTION_SHOWN = 20_000
 
 

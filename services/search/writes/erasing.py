@@ -21,7 +21,7 @@ from ..guards.envelope import request_id
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from .write_schemas import ErasedGeneration, ErasureAnswer, Outcome
-from .writing import WriteService, refusal
+from .writing import WriteService, missing_warnings, refusal
 
 SECONDS_TO_RETRY = 60.0
 LONGEST_SECONDS_TO_RETRY = 3600.0
@@ -109,6 +109,7 @@ class ErasureService:
             IndexUnavailable: the store does not answer; it may or may not be erased later: erase again.
         """
         self.writes.require_on()
+        warnings = missing_warnings(self.eraser.index, company_id)
         try:
             with self.audit.recorded(
                 Action.ERASE, who=who(), request_id=request_id.get(), company_id=company_id
@@ -123,7 +124,7 @@ class ErasureService:
         self.removed({company_id})
         if record.problem:
             raise Problem(problems.WRITE_FAILED, record.problem)
-        return _answer(record)
+        return _answer(record).model_copy(update={"warnings": warnings})
 
     def status(self, company_id: str) -> ErasureAnswer:
         """Return the state of the last erasure of a company.

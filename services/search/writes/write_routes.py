@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
 from ..wire.bodies import JSON, WHOLE_ID, Closed, body_of, described_body
 from ..wire.declarations import BODY_PROBLEMS, Responses, declared
+from ..wire.etags import refuse_preconditions
 from .erasing import ErasureService
 from .write_schemas import EVENT_TIME, BulkResult, CompanyBody, ErasureAnswer, Time, WriteAnswer, WriteStatus
 from .writing import WriteService
@@ -62,7 +63,7 @@ BULK_BODY["requestBody"]["content"][BYTES] = {"schema": {"type": "string", "form
 
 def write_routes(writes: WriteService) -> APIRouter:
     """Return the routes that add, change and delete companies."""
-    router = APIRouter(tags=["Writing"])
+    router = APIRouter(tags=["Writing"], dependencies=[Depends(refuse_preconditions)])
 
     @router.put(
         "/companies/{company_id}",
@@ -78,7 +79,7 @@ def write_routes(writes: WriteService) -> APIRouter:
 
         After 200 the write is durable in every generation. If the same write is sent again with the same `event_time`,
         the outcome is `unchanged`; if a newer version is stored, it is `superseded`, and nothing changes. Without an
-        `event_time` it replaces what is stored, or the answer is a problem.
+        `event_time` it replaces what is stored, or the answer is a problem. `If-Match` and `If-None-Match` are refused.
         """
         return _written(writes.put(company_id, body))
 
@@ -91,8 +92,8 @@ def write_routes(writes: WriteService) -> APIRouter:
     def company_delete(_: Writer, company_id: CompanyId, query: Annotated[DeleteQuery, Query()]) -> Response:
         """Deletes a company, and stores the deletion, so that a late, older write does not restore it.
 
-        An unknown id can be deleted too. The company's words stay on disk until the store rewrites its files;
-        `POST /companies/{company_id}/erasure` removes them.
+        An unknown id can be deleted too; then `warnings` say that no company has it. The company's words stay on disk
+        until the store rewrites its files; `POST /companies/{company_id}/erasure` removes them.
         """
         return _written(writes.delete(company_id, query.event_time))
 
@@ -130,7 +131,7 @@ def write_routes(writes: WriteService) -> APIRouter:
 
 def erasure_routes(erasures: ErasureService) -> APIRouter:
     """Return the routes that erase a company and return the state of its erasure."""
-    router = APIRouter(tags=["Writing"])
+    router = APIRouter(tags=["Writing"], dependencies=[Depends(refuse_preconditions)])
 
     @router.post(
         "/companies/{company_id}/erasure",
@@ -142,7 +143,8 @@ def erasure_routes(erasures: ErasureService) -> APIRouter:
         """Erases a company from every generation, from feedback and lists, and from the disk.
 
         In Kafka mode a delete is published too. After the answer no search finds the company. The rest continues in the
-        background, which may take minutes; `Location` has its state. It may be repeated.
+        background, which may take minutes; `Location` has its state. It may be repeated. An id that is not stored can
+        be erased too, because feedback and lists may mention it; then `warnings` say so.
         """
         answer = erasures.erase(company_id)
         response.headers["Location"] = f"/companies/{company_id}/erasure"

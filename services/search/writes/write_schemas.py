@@ -16,6 +16,7 @@ from similarity.feedback.protocol import Forgotten
 from similarity.index.ledger import Compaction, ErasureState
 
 from ..wire.bodies import CompanyId, Listed
+from ..wire.problem_documents import pattern_of
 
 MAX_BULK_LINES = 10_000
 MAX_WEBSITE_CHARACTERS = 2_048
@@ -26,7 +27,11 @@ EVENT_TIME = (
 )
 STATUS = "Address of the state of an accepted write; omitted otherwise."
 
-AttributeName = Annotated[str, StringConstraints(pattern=f"^{ATTRIBUTE_NAME_PATTERN.pattern}$")]
+ATTRIBUTE_NAME = pattern_of(
+    f"^{ATTRIBUTE_NAME_PATTERN.pattern}$",
+    "must be a name of at most 64 letters, digits and _ that begins with a letter",
+)
+AttributeName = Annotated[str, StringConstraints(pattern=ATTRIBUTE_NAME)]
 Named = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS, pattern=r"\S")]
 Short = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
 Time = Annotated[str, StringConstraints(max_length=MAX_TIME_CHARACTERS)]
@@ -155,6 +160,9 @@ class ErasureAnswer(BaseModel):
         "ended incomplete, erase again."
     )
     problem: str = Field(description="Why it is not complete; empty without a problem.")
+    warnings: list[str] = Field(
+        default=[], description="Of the POST: if no company with this id was stored, and which id may be meant."
+    )
     erased: bool = Field(description="Whether every generation has the deletion.")
     generations: list[ErasedGeneration]
     published: bool = Field(description="Whether a delete was written to Kafka too.")

@@ -30,6 +30,7 @@ from similarity.index.protocol import CompanyIndex
 from similarity.ingest.records import Change, ParsedRecord
 from similarity.preparation.words import MIN_CONTENT_WORDS
 from similarity.text import text_to_rank_by
+from similarity.upkeep.erasure import not_stored
 
 from ..wire import problems
 from ..wire.problem_documents import Problem
@@ -91,9 +92,12 @@ class WriteService:
         """
         commits = self.require_on()
         parsed = deletion(company_id, event_time, now=self.clock())
+        missing = missing_warnings(self.index, company_id)
         written = write_one(commits, parsed.change)
         self.removed({company_id})
-        return _answer(parsed, written)
+        # `unchanged` is a repeated delete, and the company was there at the first one.
+        is_new = written.outcome in {Outcome.APPLIED, Outcome.ACCEPTED}
+        return _answer(parsed, written, missing if is_new else [])
 
     def bulk(self, body: bytes) -> Iterator[list[BulkResult]]:
         """Return one result per line of NDJSON, in order, in parts that are yielded while the lines are written.
@@ -269,12 +273,22 @@ def _warnings(parsed: ParsedRecord, written: Written) -> list[str]:
     return [*parsed.warnings, NO_VECTOR]
 
 
-def _answer(parsed: ParsedRecord, written: Written) -> WriteAnswer:
+def missing_warnings(index: CompanyIndex, company_id: str) -> list[str]:
+    """Return a warning if no generation has the id; none if the index cannot be read."""
+    try:
+        missing = not_stored(index, company_id)
+    except SimilarityError as error:
+        log.warning("a deletion does not say whether the company is stored: %s", error)
+        return []
+    return [missing] if missing else []
+
+
+def _answer(parsed: ParsedRecord, written: Written, missing: Sequence[str] = ()) -> WriteAnswer:
     superseded = [SUPERSEDED] if written.outcome is Outcome.SUPERSEDED else []
     return WriteAnswer(
         id=parsed.change.id,
         outcome=written.outcome,
         version=_version(parsed.change, written),
-        warnings=[*superseded, *_warnings(parsed, written)],
+        warnings=[*superseded, *missing, *_warnings(parsed, written)],
         status=_status_address(parsed.change, written),
     )

@@ -72,8 +72,14 @@ class Question:
         if self.rank is Rank.COSINE and self.min_probability is not None and not self._is_pair:
             raise InvalidInput(
                 "rank=cosine has a probability only for one anchor without negatives, so min_probability cannot "
-                "be applied; use rank=business or remove min_probability"
+                "be applied; use rank=business or remove min_probability",
+                about="min_probability",
             )
+
+    @property
+    def has_text(self) -> bool:
+        """Whether an anchor or a negative is free text, which needs the encoder."""
+        return any(each.text is not None for each in (*self.anchors, *self.negatives))
 
     @property
     def _is_pair(self) -> bool:

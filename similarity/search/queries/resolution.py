@@ -233,7 +233,10 @@ def _refuse_overlap(anchors: Sequence[ResolvedAnchor], negatives: Sequence[Resol
         if negative.identity in near:
             reference = near[negative.identity]
             also = "" if reference == negative.reference else f" (as {negative.reference!r})"
-            raise InvalidInput(f"{reference!r} is both an anchor and a negative{also}; remove it from one of the two")
+            raise InvalidInput(
+                f"{reference!r} is both an anchor and a negative{also}; remove it from one of the two",
+                about="negatives",
+            )
 
 
 def _no_anchor(unresolved: Sequence[Unresolved]) -> InvalidInput:

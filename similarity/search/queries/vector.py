@@ -37,6 +37,6 @@ def query_vector(
     query = towards - NEGATIVE_WEIGHT * away
     length = float(np.linalg.norm(query))
     if length < MIN_LENGTH:
-        raise InvalidInput("the anchors and negatives cancel out; remove one of them")
+        raise InvalidInput("the anchors and negatives cancel out; remove one of them", about="negatives")
     unit: Vector = (query / length).astype(np.float32)
     return unit

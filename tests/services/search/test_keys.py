@@ -42,7 +42,7 @@ def test_keys_are_revoked_by_name_or_one_by_one(tmp_path: Path) -> None:
     assert [key.name for key in read_keys(file)] == ["ann", "bob"]
     assert revoke(file, "ann") == 1
     assert [key.name for key in read_keys(file)] == ["bob"]
-    with pytest.raises(InvalidInput, match="there is no such key of 'ann'"):
+    with pytest.raises(InvalidInput, match=r"there is no such key of 'ann'; look with: .* list --file .*keys\.json"):
         revoke(file, "ann")
 
 

@@ -73,6 +73,29 @@ def test_a_misspelt_variable_stops_the_start(monkeypatch: pytest.MonkeyPatch) ->
         main([])
 
 
+def test_a_taken_port_is_said_before_the_encoder_is_loaded(tmp_path: Path) -> None:
+    filled_index(tmp_path / "index.db").close()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidInput, match=rf"another program listens on 127\.0\.0\.1:{port}.* with --port"):
+            serve(Settings(index=str(tmp_path / "index.db"), bundle=tmp_path / "none"), port=port)
+
+
+def test_the_demo_says_that_its_port_is_taken_before_it_works(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    for stamp in ("python", "search"):
+        (tmp_path / stamp).touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ["make", "demo", f"VENV={tmp_path}", f"PORT={port}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert done.stdout.startswith(f"Port {port} is taken")
+    assert "make demo PORT=NUMBER" in done.stdout
+    assert "Open http" not in done.stdout
+
+
 COMMANDS = {"services.search": ["-m", "services.search"], "similarity serve": ["-m", "similarity", "serve"]}
 
 

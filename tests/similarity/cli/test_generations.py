@@ -191,7 +191,7 @@ def test_one_company_is_erased_everywhere(shell: Shell) -> None:
     assert "c05 is in " in shell("erase", "c05", "--dry-run")
     assert shell("similar", "c05", "-k", "1")
     assert shell("erase", "c05").count(": applied") == 2
-    assert "No company with the id 'c05' is stored" in shell("erase", "c05", "--no-compact")
+    assert "no company with the id 'c05' is stored" in shell("erase", "c05", "--no-compact")
     assert not (shell.folder / "similarity.db.workspace").exists()
 
 

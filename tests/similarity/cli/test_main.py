@@ -272,6 +272,26 @@ def test_find_looks_up_names(filled: Shell) -> None:
     assert "nothing found" in filled("find", "zzzz", fails=True)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["find", "zzz"], "nothing found for 'zzz'; try fewer letters or other words"),
+        (["similar", "brew", "--bundle", "nowhere"], "nowhere is not a folder"),
+        (["similar", "brew", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its own"),
+        (["similar", "-t", "beer", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its"),
+        (["similar", "brew, hops"], "if these are several companies, give them one by one"),
+    ],
+)
+def test_a_dead_end_says_the_next_step(filled: Shell, arguments: list[str], message: str) -> None:
+    if not (filled.folder / "tiny").exists():
+        write_tiny_bundle(filled.folder / "tiny")
+    assert message in filled(*arguments, fails=True)
+
+
+def test_the_version_is_printed(filled: Shell) -> None:
+    assert filled("--version").startswith("similarity 0.")
+
+
 def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
     assert "10 pairs of 5 companies" in filled("export", "n.parquet", "-k", "2")
     assert pq.read_table(filled.folder / "n.parquet").num_rows == 10
@@ -288,12 +308,9 @@ def test_erasing_an_id_that_is_not_stored_says_so(filled: Shell) -> None:
     filled("backup", "erased.db", "--overwrite")
     place = ("--index", "erased.db")
     said = filled("erase", "Brew Ltd.", "--dry-run", *place)
-    assert said == (
-        "No company with the id 'Brew Ltd.' is stored (ids are case-sensitive); a company with that name or domain has "
-        "the id brew\n"
-    )
+    assert said == "no company with the id 'Brew Ltd.' is stored (ids are case-sensitive); did you mean brew?\n"
     first, second, *_ = filled("erase", "nosuch", *place).splitlines()
-    assert first == "No company with the id 'nosuch' is stored (ids are case-sensitive)"
+    assert first == "no company with the id 'nosuch' is stored (ids are case-sensitive)"
     assert second.startswith("Verdicts, notes and lists are searched for it.")
     assert "brew is in" in filled("erase", "brew", "--dry-run", *place)
 
@@ -339,7 +356,10 @@ def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> 
         (["similar", "x", "--filter", "staff>=5"], "unknown filter field 'staff'; use country"),
         (["ingest", "missing.csv"], "there is no file missing.csv"),
         (["ingest", "note.doc"], "is none of .csv"),
-        (["ingest", "other.csv"], "there is no column 'id'; give its name with --column id=COLUMN"),
+        (
+            ["ingest", "other.csv"],
+            "there is no column 'id'; give its name with --column id=COLUMN, or add a column with",
+        ),
         (["ingest", "other.csv", "-c", "id"], "must read FIELD=COLUMN"),
         (["ingest", "good.csv", "--bundle", "nowhere"], "nowhere"),
     ],

@@ -49,6 +49,17 @@ def test_a_reason_is_one_line_with_the_first_pair_and_the_facts_that_moved_the_r
     assert stream.getvalue().count(reason) == 3
 
 
+def test_a_table_in_a_pipe_is_as_wide_as_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    stream = io.StringIO()
+    company = make_company(
+        "x" * 90, name="Iron Works of the North", country="United States of America", industry="Steel " * 9
+    )
+    show([Line(rank=1, score=0.8, probability=0.5, company=company)], OutputFormat.TABLE, stream=stream)
+    _, line = stream.getvalue().splitlines()
+    assert all(each in line for each in (company.id, company.name, company.country, company.industry.strip()))
+
+
 def test_no_id_is_cut_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     stream = io.StringIO()

@@ -34,6 +34,20 @@ def test_a_question_goes_out_with_the_key_and_an_id_of_its_own(call: Calls) -> N
 
 
 @both_clients
+def test_a_company_is_put_as_a_dict_too(call: Calls) -> None:
+    given = {"id": "acme", "name": "Acme", "description": "Makes anvils."}
+    written = answering(b'{"outcome": "applied", "id": "acme"}')
+    with Service(written, written) as service:
+        for company in (given, Company(id="acme", name="Acme", description="Makes anvils.")):
+            assert call(client_of(service), "put", company).outcome == "applied"
+    assert [(each.method, each.path, json.loads(each.body)["name"]) for each in service.requests] == [
+        ("PUT", "/companies/acme", "Acme")
+    ] * 2
+    with pytest.raises(InvalidInput, match="the company has no id"):
+        call({"url": "http://service"}, "put", {"name": "Acme"})
+
+
+@both_clients
 def test_attempts_at_one_call_share_their_id(call: Calls) -> None:
     with Service(hanging_up, refused(503, "overloaded"), fine(ranking("adidas"))) as service:
         assert call(client_of(service), "similar", "nike").hits

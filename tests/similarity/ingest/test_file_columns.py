@@ -48,6 +48,12 @@ def test_a_missing_domain_is_taken_from_the_website_however_they_are_written(tmp
     assert [columns.value(row.record, "domain") for row in read_rows(path)] == ["", "b.com"]
 
 
+def test_a_column_that_is_called_like_an_attribute_is_told_from_it(tmp_path: Path) -> None:
+    columns = Columns(attributes={"staff": "staff"})
+    text = summary(tmp_path / "a.csv", "id,name,description,staff,attributes.staff", columns)
+    assert text == "columns: id, name, description, attributes.staff <- staff; ignored: attributes.staff"
+
+
 def test_columns_that_a_user_names_win(tmp_path: Path) -> None:
     columns = Columns(fields={"name": "Title", "domain": "Url"}, attributes={"size": "staff"})
     text = summary(tmp_path / "a.csv", "id,name,title,description,domain,website,url,Staff", columns).partition(", ")[2]

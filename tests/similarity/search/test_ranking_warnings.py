@@ -43,6 +43,15 @@ FILTERS: dict[str, tuple[list[str], list[str]]] = {
         ["country=Frnace"],
         ["no company has the value 'Frnace' of country; did you mean 'france'?", EMPTY + "country"],
     ),
+    "a part of values": (
+        ["country=fran ce"],
+        ["value 'fran ce' of country; did you mean 'france'?", EMPTY],
+    ),
+    "a word of a value": (["country=GERM"], ["value 'GERM' of country; did you mean 'germany'?", EMPTY]),
+    "two values in one": (
+        ["country=France, Japan"],
+        ["value 'France, Japan' of country; give several values one by one", EMPTY],
+    ),
     "one unused value of two": (["country=France", "country=Peru"], ["no company has the value 'Peru' of country"]),
     "an unused value to leave out": (["country!=Germny"], ["value 'Germny' of country; did you mean 'germany'?"]),
     "an unknown attribute": (

@@ -95,7 +95,8 @@ def test_a_description_that_is_not_english_carries_a_warning_and_no_probability(
     client = TestClient(create_app(index=index))
     warning = (
         "The description is not in English ('es'), the only language that the encoder reads: its cosines mean little. "
-        "No probability is given for it."
+        "No probability is given for it. Describe the company in English, or use an index with the multilingual "
+        "encoder."
     )
     assert client.get("/companies/zapatos-dos").json()["warning"] == warning
     hits = client.get("/similar/acme").json()["hits"]

@@ -33,3 +33,12 @@ def test_an_exact_question_only_suggests(client: TestClient, address: str) -> No
     assert [each["id"] for each in document["suggestions"]] == ["zapatos"]
     body = {"anchors": [{"company": "Zapatos"}], "resolve": "exact"}
     problem(client.post("/similar", json=body), "unknown-company")
+
+
+@pytest.mark.parametrize("reference", ["ZAPATOS", "Zapatos SA"])
+def test_by_id_no_other_name_is_a_company(client: TestClient, reference: str) -> None:
+    by_id = {"resolve": "id"}
+    assert client.get("/companies/zapatos", params=by_id).json() == client.get("/companies/zapatos").json()
+    document = problem(client.get(f"/companies/{reference}", params=by_id), "unknown-company")
+    assert f"no company has the id {reference!r}" in document["detail"]
+    assert [each["id"] for each in document["suggestions"]] == ["zapatos"]

@@ -90,23 +90,23 @@ def test_a_contested_name_is_409_with_the_candidates(client: TestClient) -> None
     [
         ("/similar/acme?k=0", [("k", "query", "must be greater than or equal to 1")]),
         ("/similar/acme?k=251", [("k", "query", "must be less than or equal to 250")]),
-        ("/similar/acme?k=ten", [("k", "query", "must be a valid integer, unable to parse string as an integer")]),
-        ("/similar/acme?k=", [("k", "query", "must be a valid integer, unable to parse string as an integer")]),
+        ("/similar/acme?k=ten", [("k", "query", "must be a whole number")]),
+        ("/similar/acme?k=", [("k", "query", "must be a whole number")]),
         ("/similar/acme?limit=3", [("limit", "query", "there is no such parameter here; see /docs")]),
         (
             "/similar/acme?k=x&colour=red",
             [
-                ("k", "query", "must be a valid integer, unable to parse string as an integer"),
+                ("k", "query", "must be a whole number"),
                 ("colour", "query", "there is no such parameter here; see /docs"),
             ],
         ),
         ("/similar/acme?text=shoes", [("text", "query", "there is no such parameter here; see /docs")]),
-        (f"/similar/{'x' * 513}", [("company_id", "path", "String should have at most 512 characters")]),
-        (f"/similar/acme?country={'x' * 513}", [("country", "query", "String should have at most 512 characters")]),
-        ("/similar/", [("company_id", "path", "String should have at least 1 character")]),
+        (f"/similar/{'x' * 513}", [("company_id", "path", "must have at most 512 characters")]),
+        (f"/similar/acme?country={'x' * 513}", [("country", "query", "must have at most 512 characters")]),
+        ("/similar/", [("company_id", "path", "must have at least 1 character")]),
         ("/similar", [("text", "query", "is missing")]),
-        ("/similar?text=%20", [("text", "query", "String should have at least 1 character")]),
-        (f"/similar?text={'x' * 5001}", [("text", "query", "String should have at most 5000 characters")]),
+        ("/similar?text=%20", [("text", "query", "must have at least 1 character")]),
+        (f"/similar?text={'x' * 5001}", [("text", "query", "must have at most 5000 characters")]),
         ("/companies", [("q", "query", "is missing")]),
         ("/companies?q=x&limit=-1", [("limit", "query", "must be greater than or equal to 1")]),
         ("/companies/acme?k=3", [("k", "query", "there is no such parameter here; see /docs")]),
@@ -122,13 +122,41 @@ def test_a_bad_request_is_422_with_each_offending_parameter(
 
 def test_too_many_filter_values_are_422(client: TestClient) -> None:
     document = problem(client.get("/similar/acme", params={"country": ["x"] * 101}), "invalid-request")
-    assert document["errors"][0]["reason"] == "List should have at most 100 items after validation, not 101"
+    assert document["errors"][0]["reason"] == "must have at most 100 items, not 101"
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/similars/acme", "/assets/none.js", "/assets/../app.py", "/docs/more"])
 def test_an_unknown_address_is_a_problem(client: TestClient, path: str) -> None:
     document = problem(client.get(path), "unknown-address")
     assert document["detail"].endswith("; /docs lists the addresses")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("PUT", "/companies/a%2Fb", "method-not-allowed"),
+        ("POST", "/companies/a/b/erasure", "method-not-allowed"),
+        ("PUT", "/lists/a%2Fb", "unknown-address"),
+    ],
+)
+def test_a_slash_in_an_id_or_the_name_of_a_list_is_named(client: TestClient, method: str, path: str, kind: str) -> None:
+    assert "no id or name of a list has a slash" in problem(client.request(method, path), kind)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "parameter", "reason"),
+    [
+        ("/similar", [], "body", "must be a JSON object"),
+        ("/match", {"rows": ["nike"]}, "rows[0]", "must be a JSON object"),
+        ("/similar", {"anchors": "nike"}, "anchors", "must be a list"),
+        ("/similar", {"anchors": ["nike"]}, "anchors[0]", "must be a JSON object"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said_in_plain_words(
+    client: TestClient, path: str, body: Any, parameter: str, reason: str
+) -> None:
+    [error] = problem(client.post(path, json=body), "invalid-request")["errors"]
+    assert (error["parameter"], error["reason"]) == (parameter, reason)
 
 
 @pytest.mark.parametrize("path", ["/similar/acme", "/companies", "/healthz", "/"])

@@ -100,6 +100,7 @@ def test_what_cannot_be_kept_is_a_problem_and_keeps_nothing(
     answer = client.post("/feedback", json=given() | members)
     assert (answer.status_code, answer.json()["type"]) == (status, f"/docs#{kind}")
     assert answer.headers["content-type"] == "application/problem+json"
+    assert status != 422 or answer.json()["errors"]
     assert list(workspace.events()) == []
 
 

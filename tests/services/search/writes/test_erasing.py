@@ -87,6 +87,15 @@ def test_an_erased_company_is_in_no_generation(client: TestClient, index: Sqlite
     assert put(client, event_time=NOON.isoformat()).json()["outcome"] == "superseded"
 
 
+def test_an_id_that_is_not_stored_is_erased_with_a_warning(client: TestClient, index: SqliteIndex) -> None:
+    answer = client.post("/companies/ACME/erasure")
+    assert answer.status_code == 202
+    [warning] = answer.json()["warnings"]
+    assert warning == "no company with the id 'ACME' is stored (ids are case-sensitive); did you mean acme?"
+    assert index.get("live", ["acme"])
+    assert client.post("/companies/acme/erasure").json()["warnings"] == []
+
+
 def test_what_cannot_be_reached_is_named(client: TestClient) -> None:
     remaining = " ".join(client.post("/companies/acme/erasure").json()["remaining"])
     for place in ("Backups", "snapshots", "message log", "Dead letters", "rejects", "exports", "write-ahead", "memory"):

@@ -153,18 +153,18 @@ def test_a_delete_wins_over_what_is_older_and_repeats(client: TestClient, index:
     [
         (b'{"name": "A"}', "description", "is missing"),
         (b'{"name": 5, "description": "d"}', "name", "valid string"),
-        (b'{"name": "A", "description": "  "}', "description", "match pattern"),
+        (b'{"name": "A", "description": "  "}', "description", "must not be blank"),
         (b'{"name": "A", "description": "d", "naem": 1}', "naem", "put free facts under attributes"),
         (b'{"name": "A", "description": "d", "id": "other"}', "id", "the path has 'acme', the body 'other'"),
-        (b'{"name": "A", "description": "d", "id": "not an id"}', "id", "match pattern"),
+        (b'{"name": "A", "description": "d", "id": "not an id"}', "id", "must be an id"),
         (b'{"name": "A", "description": "d", "event_time": "yesterday"}', "event_time", "is not ISO 8601"),
         (b'{"name": "A", "description": "d", "event_time": "2025-03-01"}', "event_time", "has no time zone"),
         (b'{"name": "A", "description": "d", "event_time": "2925-03-01T00:00Z"}', "event_time", "in the future"),
         (b'{"name": "A\\u0000", "description": "d"}', "name", "contains a NUL character"),
-        (b'{"name": "A", "description": "d", "attributes": {"a b": 1}}', "attributes.a b", "match pattern"),
+        (b'{"name": "A", "description": "d", "attributes": {"a b": 1}}', "attributes.a b", "must be a name"),
         (b'{"name": "A", "description": "d", "attributes": {"a": [1]}}', "attributes.a", "valid"),
         (b'{"name": "A", "description": "d", "attributes": {"a": 1' + b"0" * 30 + b"}}", "attributes.a", "64 bits"),
-        (b'{"name": "A", "description": "d", "tags": "tools"}', "tags", "valid list"),
+        (b'{"name": "A", "description": "d", "tags": "tools"}', "tags", "must be a list"),
         (b"[]", "body", "must be a JSON object, not list"),
         (b'{"name": "A", "name": "B", "description": "d"}', "body", "the member 'name' occurs twice"),
         (b'{"name": "\\ud800", "description": "d"}', "body", "half of a surrogate pair"),
@@ -433,3 +433,22 @@ def test_whatever_is_sent_is_answered_and_never_a_fault(
     assert answer.status_code == 200
     for line in answer.content.splitlines():  # of bytes: a reason may hold what Unicode counts as a line break
         assert set(json.loads(line)) == {"line", "id", "outcome", "reason"}
+
+
+def test_a_delete_of_an_unknown_id_says_so(client: TestClient) -> None:
+    put(client, "NKE", name="Nike", event_time=NOON.isoformat())
+    answer = client.delete("/companies/Nike", params={"event_time": NOON.isoformat()}).json()
+    assert answer["outcome"] == "applied"
+    assert answer["warnings"] == ["no company with the id 'Nike' is stored (ids are case-sensitive); did you mean NKE?"]
+    deleted = [client.delete("/companies/NKE", params={"event_time": AFTERNOON.isoformat()}).json() for _ in range(2)]
+    assert [(each["outcome"], each["warnings"]) for each in deleted] == [("applied", []), ("unchanged", [])]
+
+
+@pytest.mark.parametrize("header", ["If-Match", "If-None-Match", "If-Unmodified-Since"])
+def test_a_conditional_write_is_refused(client: TestClient, index: SqliteIndex, header: str) -> None:
+    put(client)
+    before = stored(index).version
+    for method, body in (("DELETE", None), ("PUT", ANVILS | {"name": "Other"})):
+        answer = client.request(method, "/companies/acme", headers={header: "*"}, json=body)
+        assert "nothing was changed" in problem(answer, "refused")["detail"]
+    assert stored(index).version == before
