@@ -36,15 +36,15 @@ from similarity.ingest.records import Change, Columns, VersionedCompany
 from similarity.ingest.writer_leases import WriterLease
 
 BATCH_MESSAGES = 1_024
-"""Number of buffered messages at which they are written.
+"""The buffer is written when it has this many messages.
 
 In a large batch the encoder can group texts of similar length. But if the encoder fails on one text, the text is found
 by bisection, which needs about 2 * log2(BATCH_MESSAGES) further calls.
 """
 BATCH_BYTES = 4_000_000
-"""Size of the buffered messages, in bytes, at which they are written."""
+"""The buffer is written when its messages have this many bytes."""
 DEAD = "dead"
-"""Tag of the output of dead letters, and the end of their messages in the metrics."""
+"""Tag of the output of dead letters. In the metrics, the outcome of their messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """A message whose change is in the index: applied, unchanged, or superseded by a newer version."""
+    """A message with a final outcome in the index: applied, unchanged, or superseded by a newer version."""
 
     position: str
     id: str
@@ -196,7 +196,7 @@ class EmbedAndWrite(beam.DoFn):
             return []
         batch, self._buffer, self._buffered_bytes = self._buffer, [], 0
         start = time.monotonic()
-        self._open.encoded.texts = 0  # so that it counts the texts of this batch
+        self._open.encoded.texts = 0  # `_count` reads how many texts were encoded for this batch
         results = self._delivery.deliver([decoded.change for decoded, _ in batch])
         self._count([decoded for decoded, _ in batch], results, seconds=time.monotonic() - start)
         return [
@@ -211,7 +211,7 @@ class EmbedAndWrite(beam.DoFn):
         texts = self._open.encoded.texts
         companies = sum(isinstance(decoded.change, VersionedCompany) for decoded in batch)
         self._metrics.count("embedded_texts", texts)
-        # `texts` can be larger than `companies`: if the generations have two encoders, a company is encoded twice.
+        # If the generations have two encoders, each text is encoded twice, so `texts` can be larger than `companies`.
         self._metrics.count("reused_vectors", max(0, companies - texts))
         for decoded, result in zip(batch, results, strict=True):
             self._metrics.ended(DEAD if result.stage else result.outcome.value)

@@ -72,7 +72,7 @@ def read_task(options: argparse.Namespace, settings: TrainSettings, processes: P
     if options.words:
         targets = replace(targets, lexical=overlap_factors(texts, weight=options.words))
     if options.local_scaling:
-        targets = replace(targets, hubness=options.local_scaling / 2 * hubness(vectors, seed=settings.seed))
+        targets = replace(targets, local_scaling=options.local_scaling / 2 * hubness(vectors, seed=settings.seed))
     # A translation has the targets of its original.
     row_of = {text: row for row, text in enumerate(texts)}
     original_of = dict.fromkeys(texts, "") | {each.translation: each.original for each in translations}

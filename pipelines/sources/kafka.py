@@ -54,7 +54,7 @@ class ReadKafka(beam.PTransform):
         if not topic or not group:
             raise InvalidInput("reading Kafka needs the name of a topic and of a group")
         self._source = KafkaSource(
-            reading=GroupTopic(servers=settings.servers, topic=topic, group=group),
+            group_topic=GroupTopic(servers=settings.servers, topic=topic, group=group),
             start=start,
             on_lost=on_lost,
             until_end=until_end,

@@ -139,9 +139,9 @@ def consumer_pool() -> ConsumerPool:
 
 
 @cache
-def committer(reading: GroupTopic) -> Committer:
+def committer(group_topic: GroupTopic) -> Committer:
     """Return the committer of this process for a group and a topic."""
-    return Committer(GroupOffsets(reading.settings(), topic=reading.topic, group=reading.group))
+    return Committer(GroupOffsets(group_topic.settings(), topic=group_topic.topic, group=group_topic.group))
 
 
 def _close(kept: list[_Kept]) -> None:

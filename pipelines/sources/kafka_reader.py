@@ -28,7 +28,9 @@ OnLost: TypeAlias = Literal["fail", "earliest"]
 WAIT_SECONDS = 0.25
 # Wait for a further record; short, because the records read so far are written at the end of the Beam bundle.
 LINGER_SECONDS = 0.01
+# How long a split waits for Kafka.
 SPLIT_SECONDS = 30.0
+# How old the list of partitions may be before it is read again.
 NEW_PARTITIONS_SECONDS = 60.0
 # The largest expected delay between the time of a record and its arrival in the topic.
 WATERMARK_DELAY_SECONDS = 10.0
@@ -41,24 +43,24 @@ class OffsetsLost(SimilarityError):
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaSource(UnboundedSource):
-    """A topic, or the partitions of it that one reader reads. For the options of reading see `ReadKafka`.
+    """A topic, or one split of it: the partitions that one reader reads. For the other options see `ReadKafka`.
 
-    If `partitions` is None, these are all partitions. `and_from`: the reader also reads partitions with this number or
-    above that are added later.
+    `partitions`: None for all partitions. `added_from`: the reader also reads partitions with this number or above that
+    are added later.
     """
 
-    reading: GroupTopic
+    group_topic: GroupTopic
     start: Start = "earliest"
     on_lost: OnLost = "fail"
     until_end: bool = False
     partitions: tuple[int, ...] | None = None
-    and_from: int | None = None
+    added_from: int | None = None
 
     def wanted(self, partitions: Sequence[int]) -> tuple[int, ...]:
-        """Return those of the topic's `partitions` that belong to this share."""
+        """Return those of the topic's `partitions` that belong to this source."""
         if self.partitions is None:
             return tuple(partitions)
-        added_from = self.and_from
+        added_from = self.added_from
         return (*self.partitions, *(number for number in partitions if added_from is not None and number >= added_from))
 
     def split(self, desired_num_splits: int, options: Any = None) -> Iterable["KafkaSource"]:
@@ -68,10 +70,10 @@ class KafkaSource(UnboundedSource):
         partitions = self._all_partitions()
         if partitions is None:
             return [self]  # one reader then reads all of them, once it can
-        shares = [partitions[start::desired_num_splits] for start in range(min(desired_num_splits, len(partitions)))]
+        splits = [partitions[start::desired_num_splits] for start in range(min(desired_num_splits, len(partitions)))]
         return [
-            replace(self, partitions=share, and_from=max(partitions) + 1 if share is shares[0] else None)
-            for share in shares
+            replace(self, partitions=split, added_from=max(partitions) + 1 if split is splits[0] else None)
+            for split in splits
         ]
 
     def create_reader(self, options: Any, checkpoint_mark: "KafkaMark | None") -> "KafkaReader":
@@ -80,34 +82,37 @@ class KafkaSource(UnboundedSource):
 
     def get_checkpoint_mark_coder(self) -> Coder:
         """Return the coder of marks, which are JSON."""
-        return KafkaMarkCoder(self.reading)
+        return KafkaMarkCoder(self.group_topic)
 
     def _all_partitions(self) -> tuple[int, ...] | None:
-        """Return the numbers of all partitions; None if Kafka is unavailable for SPLIT_SECONDS."""
+        """Return the numbers of all partitions.
+
+        None if Kafka is unavailable for SPLIT_SECONDS, or if the topic does not exist or the login is refused.
+        """
         deadline = time.monotonic() + SPLIT_SECONDS
         while True:
             try:
-                return topic_partitions(self.reading.settings(), self.reading.topic)
+                return topic_partitions(self.group_topic.settings(), self.group_topic.topic)
             except KafkaUnavailable as error:
                 if time.monotonic() > deadline:
                     LOGGER.warning("%s; one worker will read all partitions when it is back", error)
                     return None
             except InvalidInput:
-                return None  # Beam would swallow it here; the reader will raise it
+                return None  # Beam ignores an exception here; the reader will raise it
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaMark(CheckpointMark):
     """The position of a reader: the next offset of each partition and, with `until_end`, the end of each."""
 
-    reading: GroupTopic
+    group_topic: GroupTopic
     positions: dict[int, int]
     ends: dict[int, int]
 
     def finalize_checkpoint(self) -> None:
         """Commit the positions for the consumer group."""
         if self.positions:
-            committer(self.reading).commit(self.positions, last=self.finished)
+            committer(self.group_topic).commit(self.positions, last=self.finished)
 
     @property
     def finished(self) -> bool:
@@ -118,8 +123,8 @@ class KafkaMark(CheckpointMark):
 class KafkaMarkCoder(Coder):
     """Encodes marks as JSON, which later releases can read."""
 
-    def __init__(self, reading: GroupTopic) -> None:
-        self._reading = reading
+    def __init__(self, group_topic: GroupTopic) -> None:
+        self._group_topic = group_topic
 
     def encode(self, value: KafkaMark) -> bytes:
         """Encode positions and ends as JSON objects of offset by partition."""
@@ -129,7 +134,7 @@ class KafkaMarkCoder(Coder):
         """Decode a mark."""
         held = json.loads(encoded)
         positions, ends = ({int(key): offset for key, offset in held[name].items()} for name in ("positions", "ends"))
-        return KafkaMark(reading=self._reading, positions=positions, ends=ends)
+        return KafkaMark(group_topic=self._group_topic, positions=positions, ends=ends)
 
     def is_deterministic(self) -> bool:
         """Return True: equal marks have equal bytes."""
@@ -137,7 +142,7 @@ class KafkaMarkCoder(Coder):
 
 
 class KafkaReader(UnboundedReader):
-    """Reads the partitions of a share, one record after the other."""
+    """Reads the partitions of one source (split), one record after the other."""
 
     def __init__(self, source: KafkaSource, mark: KafkaMark | None, *, now: Callable[[], datetime] = utc_now) -> None:
         self._source = source
@@ -145,7 +150,7 @@ class KafkaReader(UnboundedReader):
         self._ends = dict(mark.ends) if mark else {}
         self._now = now
         self._consumer: TopicConsumer | None = None
-        self._seen: dict[int, Timestamp] = {}
+        self._watermarks: dict[int, Timestamp] = {}  # by partition
         self._in_bundle = 0
         self._current: tuple[Message, Timestamp] | None = None
 
@@ -154,7 +159,7 @@ class KafkaReader(UnboundedReader):
         return self.advance()
 
     def advance(self) -> bool:
-        """Wait shortly for the next record; return whether there is one.
+        """Wait briefly for the next record; return whether there is one.
 
         Raises:
             OffsetsLost: messages were deleted before they were read, and `on_lost` is "fail".
@@ -177,12 +182,16 @@ class KafkaReader(UnboundedReader):
         return self._required()[1]
 
     def get_watermark(self) -> Timestamp:
-        """Return the minimum over partitions of the last timestamp; for a partition at its end, a little before now."""
+        """Return the minimum of the watermarks of the partitions.
+
+        The watermark of a partition is the timestamp of its last record; for a partition at its end, it is the time at
+        which the end was reached, minus WATERMARK_DELAY_SECONDS.
+        """
         if self._finished():
             return MAX_TIMESTAMP
         if not self._positions:
             return MIN_TIMESTAMP
-        return min(self._seen.get(partition, MIN_TIMESTAMP) for partition in self._positions)
+        return min(self._watermarks.get(partition, MIN_TIMESTAMP) for partition in self._positions)
 
     def get_checkpoint_mark(self) -> KafkaMark:
         """Return the current position, and give the consumer back to the pool."""
@@ -202,7 +211,7 @@ class KafkaReader(UnboundedReader):
 
     @property
     def _key(self) -> object:
-        return (self._source.reading, self._source.partitions)
+        return (self._source.group_topic, self._source.partitions)
 
     def _advanced(self) -> bool:
         if self._finished():
@@ -220,16 +229,22 @@ class KafkaReader(UnboundedReader):
                         return True
                 case End():
                     self._positions[event.partition] = event.offset
-                    self._seen[event.partition] = Timestamp.of(self._now().timestamp() - WATERMARK_DELAY_SECONDS)
+                    watermark = self._now().timestamp() - WATERMARK_DELAY_SECONDS
+                    self._watermarks[event.partition] = Timestamp.of(watermark)
                 case Lost():
                     low, high = consumer.bounds(event.partition)
                     position = self._positions[event.partition]
-                    self._positions[event.partition] = self._kept_or_lost(event.partition, position, low=low, high=high)
+                    self._positions[event.partition] = self._existing_position(
+                        event.partition, position, low=low, high=high
+                    )
                     consumer.read_from(self._unfinished())
         return False
 
     def _take(self, record: Record) -> bool:
-        """Make a record the current one, unless it is beyond the end of its partition; return whether it is."""
+        """Make the record the current one and return True.
+
+        Return False if it is at or beyond the end offset that was recorded at the start of the job (`until_end`).
+        """
         end = self._ends.get(record.partition)
         if end is not None and record.offset >= end:
             self._positions[record.partition] = end
@@ -237,7 +252,7 @@ class KafkaReader(UnboundedReader):
         message = record.message(self._now())
         time_of = Timestamp.from_utc_datetime(message.time)
         self._positions[record.partition] = record.offset + 1
-        self._seen[record.partition] = time_of
+        self._watermarks[record.partition] = time_of
         self._current = (message, time_of)
         self._in_bundle += 1
         return True
@@ -251,14 +266,15 @@ class KafkaReader(UnboundedReader):
         return bool(self._ends) and self._mark().finished
 
     def _mark(self) -> KafkaMark:
-        return KafkaMark(reading=self._source.reading, positions=dict(self._positions), ends=dict(self._ends))
+        positions, ends = dict(self._positions), dict(self._ends)
+        return KafkaMark(group_topic=self._source.group_topic, positions=positions, ends=ends)
 
     def _ready_consumer(self) -> TopicConsumer:
         """Return a consumer that continues at the current positions."""
         if self._consumer is None:
-            self._consumer = consumer_pool().take(self._key) or self._source.reading.consumer()
+            self._consumer = consumer_pool().take(self._key) or self._source.group_topic.consumer()
         if not self._in_bundle:
-            self._settle_positions(self._consumer)
+            self._set_start_positions(self._consumer)
         if self._consumer.positions != (unfinished := self._unfinished()):
             self._consumer.read_from(unfinished)
         return self._consumer
@@ -269,47 +285,51 @@ class KafkaReader(UnboundedReader):
             return self._positions
         return {partition: offset for partition, offset in self._positions.items() if offset < self._ends[partition]}
 
-    def _settle_positions(self, consumer: TopicConsumer) -> None:
+    def _set_start_positions(self, consumer: TopicConsumer) -> None:
         """Set the start of partitions without a position: the committed offset, else the one that `start` selects."""
         source, first_time = self._source, not self._positions
         if source.until_end and not first_time:
-            return  # only what was there when the job started
+            return  # partitions that were added after the job started are not read
         wanted = source.wanted(consumer.partitions(max_age=NEW_PARTITIONS_SECONDS))
         unknown = [partition for partition in wanted if partition not in self._positions]
         if not unknown:
             return
-        committed = committer(source.reading).committed(unknown)
+        committed = committer(source.group_topic).committed(unknown)
         positions, ends = dict(self._positions), dict(self._ends)
         for partition in unknown:
             low, high = consumer.bounds(partition)
             # A partition that is added while the job runs is read from its beginning.
             chosen = high if source.start == "latest" and first_time else low
             position = committed.get(partition, chosen)
-            positions[partition] = self._kept_or_lost(partition, position, low=low, high=high)
+            positions[partition] = self._existing_position(partition, position, low=low, high=high)
             if source.until_end:
                 ends[partition] = high
         self._positions, self._ends = positions, ends
 
-    def _kept_or_lost(self, partition: int, position: int, *, low: int, high: int) -> int:
-        """Return the position if it still exists, else, if `on_lost` is "earliest", the first existing offset."""
+    def _existing_position(self, partition: int, position: int, *, low: int, high: int) -> int:
+        """Return the position if it still exists, else, if `on_lost` is "earliest", the first existing offset.
+
+        Raises:
+            OffsetsLost: the position does not exist any more, and `on_lost` is "fail".
+        """
         if low <= position <= high:
             return position
-        reading = self._source.reading
+        group_topic = self._source.group_topic
         what = (
             f"the {low - position:,} offsets before {low} were deleted before they were read (retention)"
             if position < low
-            else f"the topic ends at {high}: it was made anew, or it lost its end"
+            else f"the topic ends at {high}: it was deleted and created again, or its last records were lost"
         )
-        lost = f"{reading.topic}/{partition}: group {reading.group} has read up to {position}, but {what}"
+        lost = f"{group_topic.topic}/{partition}: group {group_topic.group} has read up to {position}, but {what}"
         if self._source.on_lost == "fail":
             raise OffsetsLost(
-                f"{lost}. Send what is missing again from where it is kept, and let the job go on with what is left "
-                "(--kafka-lost earliest)"
+                f"{lost}. Send the missing messages again from their source, then restart the job with --kafka-lost "
+                "earliest: it continues at the first offset that still exists"
             )
-        LOGGER.error("%s; going on at %d", lost, low)
+        LOGGER.error("%s; continuing at %d", lost, low)
         Metrics.counter(NAMESPACE, "lost_offsets").inc(max(0, low - position))
         worker_metrics().lost_offsets.inc(max(0, low - position))
-        committer(reading).start_again(partition)
+        committer(group_topic).start_again(partition)
         return low
 
     def _report_lag(self, consumer: TopicConsumer) -> None:

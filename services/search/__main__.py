@@ -46,7 +46,7 @@ from .guards.lifecycle import DrainingServer, Lifecycle
 from .guards.logs import start_logs
 from .guards.metrics import ServiceMetrics
 from .guards.shedding import early_refusal
-from .guards.slow_clients import patient_connection
+from .guards.slow_clients import connection_with_deadlines
 from .guards.telemetry import open_telemetry
 from .settings import DEFAULT_HOST, DEFAULT_PORT, Address, ServiceSettings
 from .writes.group_commit import MAX_WAITING_REQUESTS
@@ -224,7 +224,7 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
         app,
         host=address.host,
         port=address.port,
-        http=patient_connection(
+        http=connection_with_deadlines(
             head_seconds=service.head_seconds,
             write_seconds=service.write_seconds,
             answer_seconds=service.answer_seconds,

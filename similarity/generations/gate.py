@@ -2,17 +2,17 @@
 
 The gate refuses a candidate for any of these reasons; the report gives each reason with its numbers.
 
-- It ranks the labelled companies worse than the old generation. The limit is -.01 for the lower bound of the 95 %
-  interval of new - old nDCG@10, from a paired bootstrap over anchors.
+- It ranks the labelled companies worse than the old generation: the lower bound of the 95 % confidence interval of the
+  difference in nDCG@10 (new - old), from a paired bootstrap over anchors, is below -0.01.
   If there is no old generation, nDCG@10 must reach a floor instead.
-- Fewer than 50 anchors are usable.
-- It has more or fewer companies or tombstones than the old generation. Differences that other writers cause for a
-  moment are ignored.
+- Fewer than 50 anchors are usable (see `check`).
+- It has more or fewer companies or tombstones than the old generation. Temporary differences, which other writers
+  cause, are ignored.
 - The vector of a labelled company has another encoder or another dimension than the generation. Companies without a
   vector are ignored.
 
-An encoder that was trained on the labels passes even if it is worse, so no anchor may be in the training data. Pass
-all companies of the training pairs as `trained_on`; anchors among them are skipped and counted.
+An encoder that was trained on the labels can pass even if it is worse for other companies. So pass all companies of
+the training pairs as `trained_on`; anchors among them are skipped and counted.
 """
 
 import time
@@ -36,12 +36,13 @@ from similarity.index.validation import unknown_generation, vector_problem
 BOOTSTRAP_SEED = 0
 MIN_ANCHORS = 50
 MAX_LOSS = 0.01
-"""How far nDCG@10 may fall at most, at the lower bound of its interval."""
+"""Maximum fall of nDCG@10, measured at the lower bound of the confidence interval of the difference."""
 IDS_PER_READ = 500
 RECHECK_DELAYS_SECONDS = (0.2, 1.0, 3.0)
-"""Waiting times before the generations are compared again: together longer than a batch of writes takes.
+"""Pauses before each repeated comparison of the generations.
 
-Writers write to the candidate first and to the live generation last, so a batch may be in only one of them.
+Writers write to the candidate first and to the live generation last, so a batch may be in only one of them for a short
+time. The pauses together are longer than the write of a batch.
 """
 
 
@@ -67,7 +68,7 @@ class GateReport:
 
 
 Gate: TypeAlias = Callable[[str | None, str], GateReport]
-"""Function of two names, of the live generation (None if there is none) and of the candidate."""
+"""Evaluates a candidate. Called with the name of the live generation (None if there is none) and the candidate's."""
 
 
 def check(
@@ -81,11 +82,11 @@ def check(
 ) -> GateReport:
     """Return the report on generation `new`: whether it may replace `old`, or be the first live one if `old` is None.
 
-    An anchor is usable if both generations have it and two of its labelled companies with different grades. Companies
-    that only one generation has are ignored.
+    An anchor is usable if each generation has a valid vector of the anchor and of at least two of its labelled
+    companies, which have different grades. Labelled companies that only one generation has are ignored.
 
-    Other processes may be writing. If the counts differ, the generations are therefore compared several times in a
-    few seconds, and only documents that differ every time are counted.
+    Other processes may be writing. Therefore, if the counts differ, the generations are compared several times in a few
+    seconds, and only documents that differ every time are counted.
 
     Raises:
         InvalidInput: `floor` is out of range.

@@ -1,13 +1,18 @@
 """Re-embed of an index into a new generation, without interrupting readers and writers. The steps of a run:
 
-    lease      take the lease of re-embeds; if another process takes it later, this run can no longer promote
+    lease      take the re-embed lease; if it expires and another process takes it, this run can no longer promote
     candidate  register a new generation, or continue with the candidate of an earlier run; writers now write to it too
     writers    wait until every writer has acknowledged the candidate (see `similarity.ingest.writer_leases`)
     backfill   copy or embed the documents that the candidate lacks
     catch-up   repeat the backfill until the candidate lacks no document
+    rejected   end without promotion, if the candidate cannot store some of the documents
+    compact    remove replaced and deleted documents of the candidate from the disk, if `Options.compact` is set
     gate       check that the candidate is not worse than the live generation
     promote    make the candidate live and the live generation previous, in one step
     settle     copy late writes from the previous generation (a paused writer may not have seen the candidate)
+
+If the live generation already has the bundle, the steps are lease, settle and finished: an earlier run may have stopped
+between promote and settle.
 
 All state is in the index. A killed run can be started again. It continues with the candidate of the same bundle and
 skips the documents that the candidate already has. After the promotion, writers also write to the previous generation
@@ -41,8 +46,9 @@ FillPass: TypeAlias = Callable[[Filler], Filled]
 class ReembedReport:
     """The result of a run.
 
-    `generation` is the candidate, and `replaces` the generation that was live before. `rejected`: the reason for each
-    document that the candidate cannot store, by id.
+    `generation` is the candidate, and `replaces` the generation that was live before. `documents`: number of documents
+    that the candidate accepted (`Filled.applied`), over all passes. `encoded`: number of companies that were embedded
+    for it. `rejected`: the reason for each document that the candidate cannot store, by id.
     """
 
     generation: str
@@ -64,8 +70,9 @@ class ReembedReport:
 class Options:
     """The options of a run.
 
-    `gate`: evaluates the candidate; None promotes without evaluation. `compact`: merge the candidate on disk before
-    the gate, which may take long. `fill_pass`: runs one pass of the backfill, by default in this process.
+    `gate`: evaluates the candidate; None promotes without evaluation. `compact`: remove replaced and deleted documents
+    of the candidate from the disk before the gate; this may take long. `fill_pass`: runs one pass of the backfill, by
+    default in this process.
     `on_documents`: called with the number of documents written since the last call. `clock` and `sleep`: for tests.
     """
 
@@ -143,7 +150,7 @@ def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport
         return report
     if options.compact:
         index.compact(candidate)
-        options.on_step("compact", "the candidate is merged on disk")
+        options.on_step("compact", "the candidate is compact")
     lease.held()
     if options.gate:
         report.gate = options.gate(live, candidate)
@@ -158,13 +165,13 @@ def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport
 def _registered_candidate(filler: Filler, options: Options) -> Generation:
     """Register the generation to fill as the candidate, and return it: a new one, or the one of an earlier run."""
     candidate = unfinished_candidate(filler.index, filler.target)
-    state = "continues"
+    state = "continuing with the candidate {name} of an earlier run"
     if candidate is None:
-        candidate, state = filler.target, "is new"
+        candidate, state = filler.target, "{name} is new"
         filler.index.create_generation(candidate)
     if candidate.state is GenerationState.BUILDING:
         filler.index.register_candidate(candidate.name)
-    options.on_step("candidate", f"{candidate.name} {state}; it will replace {filler.source.name}")
+    options.on_step("candidate", f"{state.format(name=candidate.name)}; to replace {filler.source.name}")
     return candidate
 
 
@@ -191,9 +198,9 @@ def _backfill(filler: Filler, report: ReembedReport, options: Options) -> None:
                 "is lost. When the store accepts writes again, run the same command; it continues from here"
             )
     raise GenerationConflict(
-        f"after {MAX_PASSES} passes the candidate {candidate} still lacks documents: a writer writes only to "
-        f"{live}. List the writers with: similarity generations leases; stop that writer and run the "
-        "same command again"
+        f"after {MAX_PASSES} passes the candidate {candidate} still lacks documents. Either a process writes only to "
+        f"{live}, or the store fails on some documents in each pass. List the writers with: similarity generations "
+        "leases; stop one that has not acknowledged the candidate, and run the same command again"
     )
 
 
@@ -215,14 +222,14 @@ def _promote(filler: Filler, report: ReembedReport, options: Options, lease: Ren
 def _settle_promoted(
     index: CompanyIndex, live: Generation, *, encoder: Encoder | None, now: datetime, options: Options
 ) -> ReembedReport:
-    """Repeat the last step for a generation that is already live, because an earlier run may have stopped before it."""
+    """Repeat the step settle for a generation that is already live: an earlier run may have stopped before it."""
     options.on_step("lease", "no other re-embed is running")
     report = ReembedReport(generation=live.name, replaces="", promoted=True)
     for previous in previous_generations(index)[:1]:
         report.replaces = previous.name
         filler = Filler(index=index, source=previous, target=live, encoder=encoder, now=now)
         _copy_late_writes(filler, report, options)
-    options.on_step("finished", f"{live.name} of this bundle is live")
+    options.on_step("finished", f"{live.name} is of this bundle and is already live")
     return report
 
 

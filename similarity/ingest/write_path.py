@@ -1,4 +1,4 @@
-"""The one write path: all records and messages of new, changed or deleted companies pass `write_changes`.
+"""The one write path: all records and messages of new, changed or deleted companies go through `write_changes`.
 
     record -- parse_record --> VersionedCompany | DeletedCompany
            -- embed_changes --> EmbeddedCompany | DeletedCompany -- write_changes --> WriteResult
@@ -28,12 +28,15 @@ from similarity.preparation.language import detect_language
 from similarity.text import NO_TEXT, text_hash, text_to_rank_by
 
 MAX_VERSION_RETRIES = 3
-"""How often the writes that conflict with a stored version are repeated with a higher version."""
+"""Maximum number of times that writes which conflict with a stored version are repeated with a higher version."""
 VERSION_CONFLICTS = (WriteOutcome.SUPERSEDED, WriteOutcome.REJECTED)
-"""Outcomes if a newer version is stored, or the same version with other content."""
+"""Outcomes if a newer version is stored, or the same version with other content.
+
+REJECTED can also have another cause. Then the result has no version, and nothing is retried.
+"""
 Documents: TypeAlias = list[EmbeddedCompany | DeletedCompany]
 OnStored: TypeAlias = Callable[[Mapping[str, EmbeddedCompany]], None]
-"""Called with the stored companies, by id, that changes are about to replace."""
+"""Called before the write, once for each encoder, with the stored companies, by id, that the changes may replace."""
 
 
 def embed_changes(
@@ -109,12 +112,14 @@ def write_changes(
     But if the write to any generation failed, the result is FAILED, and the caller must send the change again.
     `encoders`: encoders by id. Generations of the same encoder share its vectors.
 
-    An untimed change has the time of receipt as its version. If it conflicts with a stored version above `bump_above`,
-    it is written again to every generation with the next higher version, at most MAX_VERSION_RETRIES times. If other
-    writers change the same company each time, its result is SUPERSEDED or REJECTED, and the caller must send it again.
+    An untimed change (its record had no event time) has the time of receipt as its version. A conflict with a stored
+    version up to `bump_above` is final: the stored company stays. After a conflict with a higher one, the change is
+    written again to every generation with the next higher version, at most MAX_VERSION_RETRIES times. If other writers
+    change the same company each time, its result is SUPERSEDED or REJECTED, and the caller must send it again. A load
+    passes the highest version that a correct clock can produce, so that it overwrites only versions from a wrong clock.
 
     `skip_unchanged`: an untimed change with the stored content is not written, and keeps the stored version. Its
-    result is UNCHANGED. Only for a load, whose rows have no order in time to other writes.
+    result is UNCHANGED. Use it only for a load: nobody can say whether its rows are older or newer than other writes.
 
     Raises:
         NoLiveGeneration: there is no generation to write to.
@@ -137,6 +142,7 @@ def write_changes(
         bumped = _bumped_versions(changes, results, above=bump_above)
         if not bumped:
             break
+        # Another writer has replaced the company since it was read, so the names that it stored are remembered too.
         replaced = writer.index.get(targets[-1].name, {changes[position].id for position in bumped})
         remember_changed_names(writer.index.ledger, [changes[position] for position in bumped], replaced)
         bumped_documents = {
@@ -150,7 +156,10 @@ def write_changes(
 
 
 def _unchanged(writer: WriterLease, changes: Sequence[Change]) -> dict[int, WriteResult]:
-    """Return the results, by position, of the untimed changes that every target generation holds in one version."""
+    """Return an UNCHANGED result, by position, for each untimed change whose content every generation already stores.
+
+    All target generations must store it in the same version.
+    """
     ids = {change.id for change in changes}
     stored: list[tuple[dict[str, int], dict[str, EmbeddedCompany]]] = []
     for target in writer.targets():
@@ -230,7 +239,7 @@ def _encode(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def _live_last(targets: Sequence[Generation]) -> list[Generation]:
-    """Return the generations by age, and the live one last: it has a change only after all others have it."""
+    """Return the generations sorted by age, the live one last, so that it is written to after all others."""
     return sorted(targets, key=lambda target: (target.state is GenerationState.LIVE, target.created_at))
 
 
@@ -257,7 +266,9 @@ def _write(
         with suppress(UnknownGeneration):
             results.append(index.upsert(target.name, documents[target.encoder_id]))
     if not results:
-        raise NoLiveGeneration("the index has no generation to write to; create a generation and register it first")
+        raise NoLiveGeneration(
+            "the index has no generation to write to; create the first one with: similarity ingest FILE"
+        )
     return list(zip(*results, strict=True))
 
 
@@ -280,7 +291,10 @@ def _bumped_versions(
 
 
 def _combined_result(results: Sequence[WriteResult]) -> WriteResult:
-    """Return a failed result if there is one, otherwise the last one, which is that of the live generation."""
+    """Return a failed result if there is one, otherwise the last one.
+
+    The last one is that of the live generation or, if none is live, of the newest candidate.
+    """
     return next((result for result in results if result.outcome is WriteOutcome.FAILED), results[-1])
 
 

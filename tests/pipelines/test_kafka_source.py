@@ -38,7 +38,7 @@ class Topic:
 
         self.name = f"companies-{uuid.uuid4().hex}"
         self.settings = KafkaSettings(servers=servers)
-        self.reading = GroupTopic(servers=servers, topic=self.name, group=GROUP)
+        self.group_topic = GroupTopic(servers=servers, topic=self.name, group=GROUP)
         self.admin = AdminClient({**self.settings.client(), "log_level": 2})
         self.admin.create_topics([NewTopic(self.name, partitions, 1, config=settings)])[self.name].result()
 
@@ -52,7 +52,7 @@ class Topic:
         return ReadKafka(self.settings, **options)
 
     def source(self, **how: Any) -> KafkaSource:
-        return KafkaSource(reading=self.reading, **how)
+        return KafkaSource(group_topic=self.group_topic, **how)
 
     def delete_before(self, offset: int, partition: int = 0) -> None:
         from confluent_kafka import TopicPartition
@@ -304,7 +304,7 @@ def test_the_watermark_follows_the_messages_and_then_the_clock(single: Topic) ->
 @pytest.mark.parametrize("marked", [False, True])
 def test_messages_that_retention_took_before_they_were_read_stop_the_job(single: Topic, marked: bool) -> None:
     single.send(*names(10))
-    mark = KafkaMark(reading=single.reading, positions={0: 2}, ends={})
+    mark = KafkaMark(group_topic=single.group_topic, positions={0: 2}, ends={})
     if not marked:
         mark.finalize_checkpoint()
     single.delete_before(6)
@@ -316,7 +316,7 @@ def test_messages_that_retention_took_before_they_were_read_stop_the_job(single:
 
 def test_a_job_goes_on_with_what_is_left_if_it_is_told_to(single: Topic) -> None:
     single.send(*names(10))
-    KafkaMark(reading=single.reading, positions={0: 2}, ends={}).finalize_checkpoint()
+    KafkaMark(group_topic=single.group_topic, positions={0: 2}, ends={}).finalize_checkpoint()
     single.delete_before(6)
     result = run(single.read(on_lost="earliest"), names(10)[6:])
     counters = result.metrics().query(MetricsFilter().with_name("lost_offsets"))["counters"]
@@ -324,10 +324,10 @@ def test_a_job_goes_on_with_what_is_left_if_it_is_told_to(single: Topic) -> None
     assert single.committed() == {0: 10}
 
 
-def test_a_topic_that_was_made_anew_is_noticed(single: Topic) -> None:
+def test_a_topic_that_was_deleted_and_created_again_is_noticed(single: Topic) -> None:
     single.send(*names(3))
     GroupOffsets(single.settings, topic=single.name, group=GROUP).commit({0: 50})
-    with pytest.raises(OffsetsLost, match="the topic ends at 3: it was made anew"):
+    with pytest.raises(OffsetsLost, match="the topic ends at 3: it was deleted and created again"):
         single.source().create_reader(None, None).start()
     run(single.read(on_lost="earliest"), names(3))
     assert single.committed() == {0: 3}

@@ -62,7 +62,7 @@ def test_messages_come_back_as_they_were_each_once(tmp_path: Path) -> None:
 
 
 def test_another_message_at_the_position_of_an_older_one_is_replayed_too(tmp_path: Path) -> None:
-    older, other = letter(1), letter(1, value=b"[")  # the topic was made anew in between
+    older, other = letter(1), letter(1, value=b"[")  # the topic was deleted and created again in between
     paths = [keep(tmp_path, [older, older]), keep(tmp_path, [other, older])]
     replayed(paths, [older.message, other.message])
     assert [cause.count for cause in causes(each for path in paths for each in letters_in(path))] == [2]

@@ -1,12 +1,12 @@
-"""Parses the labels of a file into classes, targets and gains.
+"""Parses the labels of the data into classes, targets and gains.
 
-The labels determine which of two families the data belong to:
+There are two kinds of data. The labels, or the names of classes if they are given, determine the kind:
 
-- *competitors*: positive / negative / unlabelled (also 1 / 0 / empty or "-", and the words of verdicts:
-  competitor / not_competitor / unsure), or grades 2 / 1 / 0;
-- *classes*: one name per row, such as entailment / neutral / contradiction.
+- *competitors*: a label is positive or negative (also 1 or 0, or a word of verdicts: competitor or not_competitor), or
+  a grade is 2, 1 or 0;
+- *classes*: a label is the name of a class, such as entailment, neutral or contradiction.
 
-In both, an empty cell and "-" mean that the row is unlabelled.
+In both, a row is unlabelled if its cell is empty or one of UNLABELLED_WORDS, such as "-" or "unsure".
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ COMPETITOR_CLASSES = ("competitor", "other")
 POSITIVE_WORDS = frozenset({"positive", "competitor", "1", "true"})
 NEGATIVE_WORDS = frozenset({"negative", "not_competitor", "other", "0", "false"})
 UNLABELLED_WORDS = frozenset({"", "-", "unlabelled", "unlabeled", "unsure", "none", "null", "nan"})
-# A column with more distinct values does not contain classes but, for example, reasons.
+# A column with more distinct values contains, for example, reasons instead of classes.
 MAX_CLASSES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCell:
-    """The label or the grade of one row as written. `place` is the file and row number."""
+    """The label and the grade of one row as written; "" if there is none. `place` is the file and row number."""
 
     place: str
     label: str = ""
@@ -45,7 +45,13 @@ class LabelCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Labels:
-    """`targets` float32 and `known` bool are `[n, C]` for the `C` names of `classes`; `gains` float32 `[n]`."""
+    """The labels of `n` rows, for the `C` names of `classes`.
+
+    Attributes:
+        targets: float32 `[n, C]`; 1 if the row has the class, else 0.
+        known: bool `[n, C]`; False if the row is unlabelled.
+        gains: float32 `[n]`; the gain of the label or grade; NaN if the row is unlabelled or the data are *classes*.
+    """
 
     classes: tuple[str, ...]
     targets: NDArray[np.float32]
@@ -68,23 +74,25 @@ def read_labels(
 ) -> Labels:
     """Return the labels of all rows of the data.
 
-    `classes` sets the classes and their order; if omitted, they are the classes that occur. Competitor data without a
-    negative have the single class "competitor". `grade_one` sets how a related company (grade 1) is treated: as a
-    negative with gain 1, or as unlabelled.
+    `classes` sets the classes and their order; if omitted, they are the classes that occur. Competitor data with
+    positive labels only have the single class "competitor". `grade_one` sets how a related company (grade 1) is
+    treated: as a negative with gain 1, or as unlabelled.
 
     Raises:
-        InvalidInput: a label does not belong to the family of the data; the message names its row.
+        InvalidInput: a label does not fit the kind of the data (the message names its row), `classes` has a name twice,
+            or the labels are too many to be classes or may mean grades.
     """
     labelled = [cell for cell in cells if not cell.empty]
     named = tuple(classes) if classes is not None else ()
     if len(set(named)) < len(named):
         raise InvalidInput(f"a class is named twice: {', '.join(named)}")
-    if _speaks_of_competitors(labelled, named):
+    if _are_competitors(labelled, named):
         return _competitors(cells, named, grade_one)
     return _named_classes(cells, named)
 
 
-def _speaks_of_competitors(labelled: Sequence[LabelCell], named: tuple[str, ...]) -> bool:
+def _are_competitors(labelled: Sequence[LabelCell], named: tuple[str, ...]) -> bool:
+    """Return whether the data are *competitors*, not *classes*. `labelled`: the cells of the labelled rows."""
     if named:
         return set(named) <= set(COMPETITOR_CLASSES)
     labels = {cell.label.casefold() for cell in labelled if cell.label}
@@ -99,8 +107,8 @@ def _speaks_of_competitors(labelled: Sequence[LabelCell], named: tuple[str, ...]
 def _competitors(cells: Sequence[LabelCell], named: tuple[str, ...], grade_one: GradeOne) -> Labels:
     gains = np.array([_gain(cell, grade_one) for cell in cells], dtype=np.float32)
     labelled, positive = ~np.isnan(gains), gains == GAINS[COMPETITOR]
-    negatives_or_nothing = bool((labelled & ~positive).any()) or not labelled.any()
-    classes = named or (COMPETITOR_CLASSES if negatives_or_nothing else COMPETITOR_CLASSES[:1])
+    only_positives = bool(labelled.any()) and not (labelled & ~positive).any()
+    classes = named or (COMPETITOR_CLASSES[:1] if only_positives else COMPETITOR_CLASSES)
     columns = {COMPETITOR_CLASSES[0]: positive, COMPETITOR_CLASSES[1]: labelled & ~positive}
     return Labels(
         classes=classes,
@@ -111,6 +119,7 @@ def _competitors(cells: Sequence[LabelCell], named: tuple[str, ...], grade_one: 
 
 
 def _gain(cell: LabelCell, grade_one: GradeOne) -> float:
+    """Return the gain of a row of competitor data; NaN if it is unlabelled."""
     if cell.empty:
         return float("nan")
     if not is_unlabelled(cell.grade):
@@ -136,7 +145,7 @@ def _graded_gain(cell: LabelCell, grade_one: GradeOne) -> float:
 def _named_classes(cells: Sequence[LabelCell], named: tuple[str, ...]) -> Labels:
     graded = next((cell for cell in cells if not is_unlabelled(cell.grade)), None)
     if graded:
-        raise InvalidInput(f"{graded.place}: has a grade, but other rows have classes; read the two apart")
+        raise InvalidInput(f"{graded.place}: has a grade, but other rows have classes; use them in separate runs")
     names = ["" if cell.empty else cell.label for cell in cells]
     classes = named or tuple(sorted(set(names) - {""}))
     if len(classes) > MAX_CLASSES:

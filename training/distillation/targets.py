@@ -37,14 +37,16 @@ class TeacherTargets:
     """The teachers' similarities of t texts, stored as factors.
 
     Attributes:
-        vectors: float32 `[t, d]`; the product of two rows is the teachers' cosine plus the weight of weak labels.
-        lexical: float32 sparse `[t, w]`; the product of two rows is the weight of lexical overlap.
-        hubness: float32 `[t]`; subtracted from a text's similarity to every other text (see `hubness`).
+        vectors: float32 `[t, d]`; the product of two rows is the teachers' cosine, plus the weight of each weak label
+            that both texts share.
+        lexical: float32 sparse `[t, w]`; the product of two rows is the weighted lexical overlap.
+        local_scaling: float32 `[t]`; subtracted from a text's similarity to every other text: half of `hubness`, times
+            the weight of local scaling (--local-scaling).
     """
 
     vectors: NDArray[np.float32]
     lexical: "csr_array[Any, Any]"
-    hubness: NDArray[np.float32]
+    local_scaling: NDArray[np.float32]
 
     @classmethod
     def of_vectors(cls, vectors: NDArray[np.float32]) -> Self:
@@ -53,7 +55,9 @@ class TeacherTargets:
 
         count = len(vectors)
         return cls(
-            vectors=vectors, lexical=csr_array((count, 0), dtype=np.float32), hubness=np.zeros(count, dtype=np.float32)
+            vectors=vectors,
+            lexical=csr_array((count, 0), dtype=np.float32),
+            local_scaling=np.zeros(count, dtype=np.float32),
         )
 
     def __len__(self) -> int:
@@ -62,20 +66,26 @@ class TeacherTargets:
     def rows(self, numbers: Integers) -> Self:
         """Return the targets of the texts `numbers`, int64 `[n]`; a text may occur several times."""
         return replace(
-            self, vectors=self.vectors[numbers], lexical=self.lexical[numbers], hubness=self.hubness[numbers]
+            self,
+            vectors=self.vectors[numbers],
+            lexical=self.lexical[numbers],
+            local_scaling=self.local_scaling[numbers],
         )
 
     def similarities(self, text: int) -> NDArray[np.float32]:
-        """Return the similarity of all texts to one, float32 `[t]`, without local scaling (for neighbourhoods)."""
+        """Return the similarity of all texts to one, float32 `[t]`, without local scaling.
+
+        It is used to choose the neighbourhoods of a batch.
+        """
         similarities: NDArray[np.float32] = self.vectors @ self.vectors[text]
         similarities += (self.lexical @ self.lexical[[text]].T).toarray()[:, 0]
         return similarities
 
     def among(self, texts: Integers) -> NDArray[np.float32]:
         """Return the target similarities between all of `texts` `[r]`, float32 `[r, r]`."""
-        vectors, lexical, hubness = self.vectors[texts], self.lexical[texts], self.hubness[texts]
+        vectors, lexical, scaling = self.vectors[texts], self.lexical[texts], self.local_scaling[texts]
         similarities: NDArray[np.float32] = vectors @ vectors.T + (lexical @ lexical.T).toarray()
-        return similarities - hubness[:, None] - hubness
+        return similarities - scaling[:, None] - scaling
 
 
 def shared_values(
@@ -132,7 +142,9 @@ def overlap_factors(texts: Sequence[str], *, weight: float) -> "csr_array[Any, A
 
 
 def hubness(vectors: NDArray[np.float32], *, seed: int) -> NDArray[np.float32]:
-    """Return each text's mean cosine to its `NEAREST` reference texts, minus the mean over all texts, float32 `[t]`.
+    """Return each text's mean cosine to its `NEAREST` nearest reference texts, minus the mean over all texts.
+
+    The result is float32 `[t]`.
 
     Args:
         vectors: unit vectors `[t, d]` of distinct texts, t at least 2.

@@ -46,7 +46,7 @@ class DistillationTask(Task):
         self.select = select
         lexical = targets.lexical
         self.fingerprint = digest(
-            texts, [targets.vectors, targets.hubness, lexical.data, lexical.indices, lexical.indptr]
+            texts, [targets.vectors, targets.local_scaling, lexical.data, lexical.indices, lexical.indptr]
         )
         self.data = f"{len(targets):,} texts, teachers {' and '.join(teachers)}"
         self.batch = f"{settings.batch_texts} texts"

@@ -29,7 +29,7 @@ class Connection(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way and no part of an answer waits to be taken."""
+        """Whether no request is in progress and the client has read the last response completely."""
 
     def end(self) -> None:
         """Closes the connection at once."""

@@ -17,20 +17,23 @@ from .json_depth import too_deep
 from .refusals import CLOSE, header, is_open, refuse
 
 UPLOADS = frozenset({"/companies/bulk", "/match"})
-# The brackets of a longer body are counted in another thread.
-QUICKLY_CHECKED = 100_000
-# How long a refused upload may go on, so that its sender reads the refusal and not a reset.
-SECONDS_TO_LINGER = 1.0
-# What uvicorn takes of a body before anybody reads it.
+# Bodies of at most this many bytes are checked for nesting in the event loop, longer ones in another thread.
+MAX_BYTES_CHECKED_IN_LOOP = 100_000
+# How long the rest of a body that is too large is read and discarded. A client that is still sending when the
+# connection is closed can get a reset instead of the refusal.
+SECONDS_TO_DISCARD = 1.0
+# How much of a body uvicorn buffers before the application reads it.
 BUFFER_BYTES = 65_536
+# When a caller with too many unfinished bodies may send again.
 SECONDS_TO_WAIT = 1
 
 
 class Bodies:
     """Reads the whole body before the application is called, so that a slow sender holds no permit.
 
-    `settings` limit a body, all bodies that the process holds at once, and the bodies of one caller that have not
-    arrived completely, with BUFFER_BYTES more for each.
+    The limits are in `settings`: `body_bytes` or `upload_bytes` for one body, `held_bytes` for all bodies in memory,
+    and `unfinished_bytes` for the bodies of one caller that have not arrived completely. For the last one, each body
+    counts BUFFER_BYTES more than has arrived. A body must arrive within `body_seconds`.
     """
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings) -> None:
@@ -40,7 +43,7 @@ class Bodies:
         self._unfinished: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request (ASGI)."""
         if scope["type"] != "http" or not has_body(scope):
             await self._app(scope, receive, send)
             return
@@ -63,10 +66,10 @@ class Bodies:
 
         Raises:
             Problem: the body is refused.
-            ClientDisconnect: the client hung up.
+            ClientDisconnect: the client closed the connection.
         """
         if is_open(scope["path"]):
-            raise Problem(problems.BODY_TOO_LARGE, "this address takes no body")
+            raise Problem(problems.BODY_TOO_LARGE, "requests for this path have no body; send none")
         encoding = (header(scope, b"content-encoding") or b"identity").strip().lower()
         if encoding != b"identity":
             raise Problem(problems.COMPRESSED_BODY, "send the body uncompressed, without Content-Encoding")
@@ -75,7 +78,7 @@ class Bodies:
         too_large = Problem(problems.BODY_TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
         length = header(scope, b"content-length") or b""
         if length.isdigit() and int(length) > most and header(scope, b"expect") is not None:
-            # The client sends the body only after an answer.
+            # With `Expect: 100-continue`, the client waits for a response before it sends the body.
             raise too_large
         self._unfinished[caller] += BUFFER_BYTES
         try:
@@ -83,11 +86,11 @@ class Bodies:
             async with asyncio.timeout(settings.body_seconds):
                 async for part in parts:
                     if len(body) + len(part) > most:
-                        await _linger(parts)
+                        await _discard(parts)
                         raise too_large
                     self._hold(part, body, caller)
         except TimeoutError:
-            detail = f"the body was not there within {settings.body_seconds:g} s; send it faster, or less of it"
+            detail = f"the body did not arrive within {settings.body_seconds:g} s; send it faster, or send less"
             raise Problem(problems.SLOW_BODY, detail) from None
         finally:
             self._unfinished[caller] -= BUFFER_BYTES + len(body)
@@ -95,8 +98,9 @@ class Bodies:
                 del self._unfinished[caller]
 
     def _hold(self, part: bytes, body: bytearray, caller: str) -> None:
+        """Append `part` to `body` and count its bytes. Raises a Problem, before that, if a limit would be exceeded."""
         if self._held + len(part) > self._settings.held_bytes:
-            raise Problem(problems.OVERLOADED, "too many large requests are under way; ask again later")
+            raise Problem(problems.OVERLOADED, "too many request bodies are in memory; send this one again later")
         if self._unfinished[caller] + len(part) > self._settings.unfinished_bytes:
             detail = (
                 f"more than {self._settings.unfinished_bytes:,} bytes of this caller's requests have not arrived "
@@ -108,6 +112,7 @@ class Bodies:
         body += part
 
     async def _check_depth(self, scope: Scope, body: bytearray) -> None:
+        """Raise a Problem if the body is JSON and nested more deeply than `json_depth`."""
         media_type = (header(scope, b"content-type") or b"json").lower().partition(b";")[0]
         if b"json" not in media_type:
             return
@@ -116,28 +121,28 @@ class Bodies:
         def check() -> bool:
             return too_deep(bytes(body), most, lines=lines)
 
-        if check() if len(body) <= QUICKLY_CHECKED else await run_sync(check):
-            raise Problem(problems.NESTED_TOO_DEEPLY, f"the JSON is nested more than {most} deep")
+        if check() if len(body) <= MAX_BYTES_CHECKED_IN_LOOP else await run_sync(check):
+            raise Problem(problems.NESTED_TOO_DEEPLY, f"the JSON is nested more than {most} levels deep")
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether a request announces a body."""
+    """Return whether the headers of a request announce a body."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip(b" 0"))
         for name, value in scope["headers"]
     )
 
 
-async def _linger(parts: AsyncIterator[bytes]) -> None:
-    """Read and discard the rest of a body."""
+async def _discard(parts: AsyncIterator[bytes]) -> None:
+    """Read and discard the rest of a body, for at most SECONDS_TO_DISCARD."""
     with suppress(TimeoutError, ClientDisconnect):
-        async with asyncio.timeout(SECONDS_TO_LINGER):
+        async with asyncio.timeout(SECONDS_TO_DISCARD):
             async for _ in parts:
                 pass
 
 
 def _whole(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body in one message, then the further messages of the server."""
+    """Return an ASGI `receive` that returns the body in one message, then the further messages of the server."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_whole() -> Message:

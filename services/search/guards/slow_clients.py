@@ -1,7 +1,8 @@
-"""Ends connections whose clients are too slow in sending a head or in taking an answer.
+"""Ends connections whose clients are too slow to send a request head or to read a response.
 
 uvicorn waits for slow clients without end, and each waiting connection costs memory and a file handle. `limits.py`
-limits the time of bodies, uvicorn's `timeout_keep_alive` that of idle connections, `connections.py` their number.
+limits the time for request bodies, `timeout_keep_alive` that of idle connections, and `connections.py` the number of
+connections.
 """
 
 import asyncio
@@ -16,26 +17,30 @@ from .connections import BEYOND_LIMIT, Connections
 from .envelope import closing_answer
 from .refusals import network_of
 
-SECONDS_TO_SPEAK = 0.1
-# Browsers, proxies and HTTP libraries wait for an answer before they send the next request. A client that does not wait
-# could send so many that refusing them would leave no processor time for others.
+SECONDS_UNTIL_COUNTED = 0.1
+# Browsers, proxies and HTTP libraries wait for a response before they send the next request. A client that does not
+# wait could send so many requests that refusing them would leave no processor time for other clients.
 SECONDS_BETWEEN_PIPELINED = 0.5
 
 
-class PatientConnection(H11Protocol):
-    """uvicorn's HTTP connection, with an end to its patience.
+class ConnectionWithDeadlines(H11Protocol):
+    """uvicorn's HTTP connection with deadlines for the request head and for reading the response.
 
-    A request's head must be complete within `head_seconds` of its first byte (of the connection's start, for the
-    first); the client must go on taking the answer within `write_seconds` after it stopped. A request keeps its permit
-    until its answer is complete, so the application may wait at most `answer_seconds` in all for the client to take
-    the parts of one answer. `open_connections` are
-    all of the process; a connection counts from its first bytes on, or from SECONDS_TO_SPEAK after it was made, so
-    that one with a request is never ended for its idleness. `refusal` may answer the bytes of a request in place of
-    the application. A request that was sent before the last answer was complete (pipelining) waits
-    SECONDS_BETWEEN_PIPELINED.
+    A request head must be complete within `head_seconds`, counted from its first byte; for the first request, from the
+    start of the connection; after a refusal by `refusal`, from that refusal.
 
-    The parser is h11 wherever uvicorn is installed with httptools too: each reads doubtful requests in
-    its own way, and the tests show what h11 does.
+    While the write buffer is not empty, the client must read some of it every `write_seconds`. A request holds its
+    permit (`concurrency.py`) until its response is complete. So the time that the application waits for the client is
+    limited to `answer_seconds` for each response.
+
+    `open_connections`: all connections of the process. A connection is added at its first bytes, or after
+    SECONDS_UNTIL_COUNTED without any, so that one whose first request is on its way is not ended as idle.
+
+    `refusal`: called with the bytes of a new request; returns a response to send instead of calling the application, or
+    None. A request that was sent before the last response was complete (pipelining) waits SECONDS_BETWEEN_PIPELINED.
+
+    The parser is always h11, also where httptools is installed: the two treat malformed requests differently, and the
+    tests cover h11.
     """
 
     refusal: Callable[[bytes], bytes | None] = staticmethod(lambda _: None)
@@ -48,44 +53,48 @@ class PatientConnection(H11Protocol):
         super().__init__(**given)
         self.conn: CarefulParser = CarefulParser(max_incomplete_event_size=self.config.h11_max_incomplete_event_size)
         self.address = "unknown"
-        self._counting: asyncio.TimerHandle | None = None
+        self._count_timer: asyncio.TimerHandle | None = None
         self._beyond_limit = False
         self._head_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
         self._answer_deadline: asyncio.TimerHandle | None = None
         self._answer_seconds_left = self.answer_seconds
-        self._pause: asyncio.TimerHandle | None = None
+        self._pause_timer: asyncio.TimerHandle | None = None
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way and no part of an answer waits to be taken."""
+        """Whether no request is in progress and the client has read the last response completely."""
         return self.cycle is None or (self.cycle.response_complete and not self.flow.write_paused)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client has connected and owes a request."""
+        """The client has connected: start the deadline for its first request."""
         transport = cast("asyncio.Transport", transport)
-        # Any rest of an answer has a deadline: the last 64 KiB, the default, could wait for ever.
+        # Pause writing as soon as a byte is unsent, so that the deadlines cover the whole response. With asyncio's
+        # default, up to 64 KiB could wait without a deadline.
         transport.set_write_buffer_limits(high=0)
         super().connection_made(transport)
         if self.client is not None:
             self.address = network_of(self.client[0])
-        self._counting = self.loop.call_later(SECONDS_TO_SPEAK, self._count)
+        self._count_timer = self.loop.call_later(SECONDS_UNTIL_COUNTED, self._count)
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request, of its head or of its body."""
+        """The client has sent a part of a request head or body."""
         self._count()
         if self.transport.is_closing():
             return
         at_start = self.idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
-        if at_start and self._refused(data):
+        if at_start and self._refuse_early(data):
             return
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
             self._await_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what the parser refused. The application may have begun another answer, which nobody will read."""
+        """Answer what the parser refused, and close.
+
+        If the application is still answering this request, it is told that the client has gone.
+        """
         if self.cycle is not None:
             self.cycle.disconnected = True
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
@@ -93,8 +102,8 @@ class PatientConnection(H11Protocol):
         self.transport.close()
 
     def handle_events(self) -> None:
-        """Takes what has arrived; also called when an answer is complete, for a request that waited behind it."""
-        if self._pause is not None:
+        """Process the received bytes; also called when a response is complete, for a pipelined request."""
+        if self._pause_timer is not None:
             return
         before = self.cycle
         super().handle_events()
@@ -104,36 +113,39 @@ class PatientConnection(H11Protocol):
             self.open_connections.used(self)
 
     def on_response_complete(self) -> None:
-        """The answer is complete; a request that has arrived already waits."""
+        """The response is complete.
+
+        A pipelined request that is already here is processed after SECONDS_BETWEEN_PIPELINED.
+        """
         pipelined = self.conn.their_state is h11.DONE and bool(self.conn.trailing_data[0])
         if pipelined and not self.transport.is_closing():
-            self._pause = self.loop.call_later(SECONDS_BETWEEN_PIPELINED, self._go_on)
+            self._pause_timer = self.loop.call_later(SECONDS_BETWEEN_PIPELINED, self._go_on)
         super().on_response_complete()
-        if self._pause is not None:
+        if self._pause_timer is not None:
             self.flow.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
         for timer in (
-            self._counting,
+            self._count_timer,
             self._head_deadline,
             self._write_deadline,
             self._answer_deadline,
-            self._pause,
+            self._pause_timer,
         ):
             _cancel(timer)
         self.open_connections.remove(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The client takes its answer more slowly than it is made."""
+        """The client reads the response more slowly than the application writes it: start the deadlines."""
         super().pause_writing()
         if self._write_deadline is None:
             self._await_reading()
             self._answer_deadline = self.loop.call_later(self._answer_seconds_left, self._end_incomplete)
 
     def resume_writing(self) -> None:
-        """The client has taken enough of it."""
+        """The client has read all that was buffered."""
         self._write_deadline = _cancel(self._write_deadline)
         if self._answer_deadline is not None:
             self._answer_seconds_left = max(0.0, self._answer_deadline.when() - self.loop.time())
@@ -141,22 +153,26 @@ class PatientConnection(H11Protocol):
         super().resume_writing()
 
     def end(self) -> None:
-        """Closes the connection at once."""
+        """Close the connection at once."""
         self.transport.abort()
 
     def _count(self) -> None:
-        if self._counting is not None:
-            self._counting = _cancel(self._counting)
+        """Add the connection to the open connections, once."""
+        if self._count_timer is not None:
+            self._count_timer = _cancel(self._count_timer)
             self._beyond_limit = not self.open_connections.add(self)
             self.app_state = {**self.app_state, BEYOND_LIMIT: self._beyond_limit}
 
-    def _refused(self, data: bytes) -> bool:
-        """Whether `data` is a whole request that has been refused; h11 and uvicorn have not seen it."""
+    def _refuse_early(self, data: bytes) -> bool:
+        """Send the refusal if `refusal` returns one for `data`; return whether it did.
+
+        h11 and uvicorn do not see these bytes.
+        """
         refusal = None if self._beyond_limit else self.refusal(data)
         if refusal is None:
             return False
         self.transport.write(refusal)
-        # The next request has its own time.
+        # Restart the deadline: it is now for the next request.
         for timer in (self.timeout_keep_alive_task, self._head_deadline):
             _cancel(timer)
         self._head_deadline = None
@@ -165,7 +181,7 @@ class PatientConnection(H11Protocol):
         return True
 
     def _go_on(self) -> None:
-        self._pause = None
+        self._pause_timer = None
         self.flow.resume_reading()
         self.handle_events()
 
@@ -174,7 +190,7 @@ class PatientConnection(H11Protocol):
             self._head_deadline = self.loop.call_later(self.head_seconds, self.end)
 
     def _await_reading(self) -> None:
-        """Ends the connection unless the client has taken a part of its answer in `write_seconds` from now."""
+        """End the connection if the client reads nothing for `write_seconds`; otherwise check again after that time."""
         waiting = self.transport.get_write_buffer_size()
 
         def look() -> None:
@@ -186,20 +202,20 @@ class PatientConnection(H11Protocol):
         self._write_deadline = self.loop.call_later(self.write_seconds, look)
 
     def _end_incomplete(self) -> None:
-        """End the connection if the application still has parts of the answer to send."""
+        """End the connection if the application still has parts of the response to send."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.end()
 
 
-def patient_connection(
+def connection_with_deadlines(
     *,
     head_seconds: float,
     write_seconds: float,
     answer_seconds: float,
     open_connections: Connections,
     refusal: Callable[[bytes], bytes | None],
-) -> type[PatientConnection]:
-    """The class of connections for uvicorn's `http` setting, with these limits."""
+) -> type[ConnectionWithDeadlines]:
+    """Return the class of connections for uvicorn's `http` setting, with these limits."""
     limits = {
         "head_seconds": head_seconds,
         "write_seconds": write_seconds,
@@ -207,11 +223,11 @@ def patient_connection(
         "open_connections": open_connections,
         "refusal": staticmethod(refusal),
     }
-    return type("PatientConnection", (PatientConnection,), limits)
+    return type("ConnectionWithDeadlines", (ConnectionWithDeadlines,), limits)
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """No timer."""
+    """Cancel the timer, if there is one; return None."""
     if timer is not None:
         timer.cancel()
     return None

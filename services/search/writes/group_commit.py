@@ -1,8 +1,8 @@
 """Group commit: one thread commits the writes of many requests together.
 
 There are three reasons for one thread. A writer must not have two batches in progress
-(`similarity.ingest.writer_leases`). A producer must be used by one thread. Encoder and disk handle large batches more
-efficiently.
+(`similarity.ingest.writer_leases`). A Kafka producer must be used by one thread. Encoder and disk handle large batches
+more efficiently.
 
 Requests wait in a queue. The thread takes the queued requests, commits them as one batch, and gives each request its
 own results. Requests that arrive during a commit form the next batch; there is no delay to fill a batch.
@@ -31,17 +31,25 @@ from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
 MAX_WAITING_REQUESTS = 16
-MAX_BATCH_CHANGES = 256
-"""Number of changes from which on a batch takes no more requests."""
+FULL_BATCH_CHANGES = 256
+"""A batch that has this many changes takes no further requests; its last request may exceed it."""
 MAX_WAIT_SECONDS = 20.0
 """Maximum duration of `GroupCommit.write`, in the queue and during the commit together.
 
 Shorter than the default request timeout, so that the client gets an answer about the state of its write.
 """
 SLOT_SECONDS = 0.5
-"""A commit takes milliseconds, so a few writes at once get a slot in turn; a slow store stops readers no longer."""
+"""How long a write waits for a slot.
+
+A commit takes milliseconds, so this is enough if the store is fast. If the store is slow, a waiting write holds its
+request permit, which readers need too, for at most this time.
+"""
 IDLE_SECONDS_OPEN = 1.0
-"""How long an idle destination stays open. A re-embed waits until its writer acknowledges a candidate."""
+"""How long an idle destination stays open.
+
+While open, the index destination holds a writer lease. An idle writer acknowledges no candidate, so a re-embed would
+wait for it.
+"""
 
 STORED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ACCEPTED)
 """Outcomes whose `Written.version` is the version of the write; with others it is the conflicting stored version."""
@@ -67,7 +75,8 @@ class Destination(Protocol):
     def opened(self) -> AbstractContextManager[Commit]:
         """Open the destination; return the function that commits a batch durably and returns one result per change.
 
-        Only one thread may call the function. If it raises, every request of the batch fails.
+        Only one thread may call the function. If it raises a SimilarityError, every request of the batch fails. After
+        any other exception, the requests are committed again one by one.
         """
 
 
@@ -106,11 +115,11 @@ class GroupCommit:
         self._thread: threading.Thread | None = None
         self._stopping = False
 
-    def write(self, changes: Sequence[Change], *, patient: bool = False) -> list[Written]:
+    def write(self, changes: Sequence[Change], *, waits_longer_for_slot: bool = False) -> list[Written]:
         """Return one result per change, in order, when the changes are durable.
 
-        If too many requests wait, the write waits for a slot: for SLOT_SECONDS or, if `patient`, as long as for its
-        result.
+        If too many requests wait, the write waits for a slot: for at most SLOT_SECONDS; if `waits_longer_for_slot`, for
+        at most `max_wait_seconds`.
 
         Raises:
             Problem: too many requests wait, the service is stopping, or the write takes too long. The message says
@@ -119,7 +128,7 @@ class GroupCommit:
         """
         deadline = time.monotonic() + self._max_wait_seconds
         request = _Request(changes)
-        self._enqueue(request, seconds=self._max_wait_seconds if patient else SLOT_SECONDS)
+        self._enqueue(request, seconds=self._max_wait_seconds if waits_longer_for_slot else SLOT_SECONDS)
         try:
             return request.results.result(timeout=max(0.0, deadline - time.monotonic()))
         except TimeoutError:
@@ -165,7 +174,7 @@ class GroupCommit:
             try:
                 with self._destination.opened() as commit:
                     while batch:
-                        _settle(batch, commit, self._audit)
+                        _commit_batch(batch, commit, self._audit)
                         batch = self._next_batch(timeout=IDLE_SECONDS_OPEN)
             except Exception as error:
                 if not isinstance(error, IndexUnavailable):  # `similarity.upkeep.outage` logs IndexUnavailable
@@ -173,7 +182,10 @@ class GroupCommit:
                 _fail(batch, error)
 
     def _next_batch(self, *, timeout: float | None) -> list[_Request]:
-        """Wait for requests and return the next batch; it is empty after `timeout` seconds or at the end."""
+        """Wait for requests and return the next batch.
+
+        The batch is empty after `timeout` seconds without a request, or if the queue is empty after `close`.
+        """
         batch: list[_Request] = []
         with self._changed:
             while not batch:
@@ -186,14 +198,14 @@ class GroupCommit:
         return batch
 
     def _dequeue(self) -> list[_Request]:
-        """Remove requests from the queue, at least one, until they have MAX_BATCH_CHANGES; return them."""
+        """Remove requests from the queue, at least one, until they have FULL_BATCH_CHANGES; return them."""
         requests = [self._queue.popleft()]
-        while self._queue and sum(len(request.changes) for request in requests) < MAX_BATCH_CHANGES:
+        while self._queue and sum(len(request.changes) for request in requests) < FULL_BATCH_CHANGES:
             requests.append(self._queue.popleft())
         return requests
 
 
-def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> None:
+def _commit_batch(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> None:
     """Commit a batch, write its outcomes to the audit record, and give each request its results or an error."""
     try:
         audit.write([])  # raises if entries of earlier changes are not on the disk: then nothing may be committed
@@ -212,7 +224,7 @@ def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> No
             return
         # An unexpected exception may be caused by one request, so commit each request separately.
         for request in batch:
-            _settle([request], commit, audit)
+            _commit_batch([request], commit, audit)
     else:
         for request in batch:
             request.results.set_result(list(islice(results, len(request.changes))))

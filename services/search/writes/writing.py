@@ -154,7 +154,7 @@ class WriteService:
 
     def _write_lines(self, commits: GroupCommit, lines: Sequence[Line]) -> list[BulkResult]:
         changes = [line.parsed.change for line in lines if line.parsed]
-        written = _committed(commits, changes, patient=True) if changes else []
+        written = _committed(commits, changes, waits_longer_for_slot=True) if changes else []
         if deleted := {change.id for change in changes if isinstance(change, DeletedCompany)}:
             self.removed(deleted)
         return _results(lines, iter(written))
@@ -200,7 +200,7 @@ def write_one(commits: GroupCommit, change: Change) -> Written:
     Raises:
         Problem: it is not stored (or, with Kafka, not acknowledged).
     """
-    [written] = _committed(commits, [change], patient=False)
+    [written] = _committed(commits, [change], waits_longer_for_slot=False)
     if _is_overtaken(change, written):
         raise Problem(problems.WRITE_CONFLICT, OVERTAKEN)
     if written.outcome is Outcome.REJECTED:
@@ -210,9 +210,9 @@ def write_one(commits: GroupCommit, change: Change) -> Written:
     return written
 
 
-def _committed(commits: GroupCommit, changes: Sequence[Change], *, patient: bool) -> list[Written]:
+def _committed(commits: GroupCommit, changes: Sequence[Change], *, waits_longer_for_slot: bool) -> list[Written]:
     try:
-        return commits.write(changes, patient=patient)
+        return commits.write(changes, waits_longer_for_slot=waits_longer_for_slot)
     except SimilarityError as error:
         raise refusal(error) from error
 

@@ -1,14 +1,14 @@
 """Bulk writing: the status of every item is read, and every document gets one outcome.
 
-A document is sent with its own version as external version, so Elasticsearch keeps the newer one, whatever the order
-and however often a request is repeated. It is sent to the write alias of the index with `require_alias`: otherwise a
-bulk request to a deleted index would recreate it without our mapping.
+A document is sent with its version as the external version. So Elasticsearch keeps the newest version, in whatever
+order the documents arrive, and however often a request is repeated. Requests go to the write alias of the index with
+`require_alias`: otherwise a bulk request to a deleted index would recreate it without our mapping.
 
-    201, 200                   applied
-    409                        looked up: unchanged, superseded, rejected, or sent again
-    429, any 5xx               sent again after a pause; failed when the time is over
-    lost or late response      sent again; if it was applied, the look-up finds it unchanged
-    413, 400 for the request   split in halves until the wrong document is found
+    200, 201                   applied
+    409                        the stored document decides: unchanged, superseded, rejected, or sent again
+    429, any 5xx               sent again after a pause; failed after `write_seconds`
+    lost or late response      sent again; a document that was applied is then unchanged
+    400, 413 for the request   sent again in two halves; a single document is rejected
     400 for an item            rejected
     another status of an item  failed; for example a block on the index
 """
@@ -32,7 +32,9 @@ from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.validation import UnstorableDocument, check_document, same_version_reason
 
 MAX_DOCUMENTS = 500
+"""Maximum number of documents in one request."""
 MAX_BYTES = 4_000_000
+"""Maximum size of one request, unless its only document is larger."""
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 5.0
 WRITTEN = (200, 201)
@@ -49,7 +51,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A document to send: its position in the caller's order, and the two lines of the bulk request."""
+    """A document to send.
+
+    `position`: its position in the caller's documents. `lines`: its two lines of the bulk request.
+    """
 
     position: int
     id: str
@@ -60,12 +65,12 @@ class Item:
 
 @dataclass(slots=True)
 class _Batch:
-    """The final results so far, by position."""
+    """The final results so far, by position. `trouble`: the last reason for which a document was not stored."""
 
     results: dict[int, WriteResult] = field(default_factory=dict)
     trouble: str = ""
 
-    def settle(self, item: Item, outcome: WriteOutcome, reason: str = "", *, stored: int | None = None) -> None:
+    def finish(self, item: Item, outcome: WriteOutcome, reason: str = "", *, stored: int | None = None) -> None:
         self.results[item.position] = WriteResult(id=item.id, outcome=outcome, reason=reason, version=stored)
 
 
@@ -88,7 +93,7 @@ class BulkWriter:
         self._monotonic = monotonic
 
     def write(self, target: Target, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
-        """Write documents; return one result per document, in order.
+        """Write documents and return one result per document, in order.
 
         Raises:
             UnknownGeneration: the index was deleted.
@@ -105,14 +110,14 @@ class BulkWriter:
                 )
         for wave in _waves(items):
             for chunk in self._chunks(wave):
-                self._send_until_settled(target, chunk, batch)
+                self._send_until_finished(target, chunk, batch)
         results = [batch.results[position] for position in range(len(documents))]
         if items and all(result.outcome is WriteOutcome.FAILED for result in results):
             raise IndexUnavailable(batch.trouble)
         return results
 
     def forget(self, alias: str, tombstones: Sequence[tuple[str, int]]) -> int:
-        """Delete tombstones (id, version) unless a newer version is stored; return how many were deleted."""
+        """Delete those of the tombstones (id, version) that no newer version has replaced; return how many."""
         operations: list[Body] = [
             {"delete": {"_id": company_id, "version": version, "version_type": "external_gte"}}
             for company_id, version in tombstones
@@ -123,7 +128,8 @@ class BulkWriter:
             )
         return sum(answer["delete"]["status"] in WRITTEN for answer in response["items"])
 
-    def _send_until_settled(self, target: Target, chunk: list[Item], batch: _Batch) -> None:
+    def _send_until_finished(self, target: Target, chunk: list[Item], batch: _Batch) -> None:
+        """Send a chunk until each item has a final result; items without one after `write_seconds` are FAILED."""
         give_up = self._monotonic() + self._cluster.settings.write_seconds
         for pause in backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS):
             chunk = self._send(target, chunk, batch)
@@ -131,12 +137,12 @@ class BulkWriter:
                 return
             if self._monotonic() + pause > give_up:
                 for item in chunk:
-                    batch.settle(item, WriteOutcome.FAILED, batch.trouble)
+                    batch.finish(item, WriteOutcome.FAILED, batch.trouble)
                 return
             self._sleep(pause)
 
     def _send(self, target: Target, items: list[Item], batch: _Batch) -> list[Item]:
-        """Send items and store the final results; return the items to send again."""
+        """Send items and add the final results to `batch`; return the items to send again."""
         # The client passes bytes on unchanged, although its types do not allow bytes.
         lines = cast("list[Mapping[str, Any]]", [item.lines for item in items])
         try:
@@ -154,9 +160,10 @@ class BulkWriter:
         except TransportError as error:
             batch.trouble = str(self._cluster.unreachable(error))
             return items
-        return self._settle_items(target, items, response["items"], batch)
+        return self._finish_items(target, items, response["items"], batch)
 
     def _after_refusal(self, target: Target, items: list[Item], batch: _Batch, error: ApiError) -> list[Item]:
+        """Act on an error of the whole request; return the items to send again."""
         problem = self._cluster.api_problem(error)
         if error.status_code in BUSY or error.status_code >= 500:
             batch.trouble = str(problem)
@@ -164,23 +171,24 @@ class BulkWriter:
         if error.status_code not in {400, 413}:
             raise problem from error
         if len(items) == 1:
-            batch.settle(items[0], WriteOutcome.REJECTED, str(problem))
+            batch.finish(items[0], WriteOutcome.REJECTED, str(problem))
             return []
         middle = len(items) // 2
         return [*self._send(target, items[:middle], batch), *self._send(target, items[middle:], batch)]
 
-    def _settle_items(
+    def _finish_items(
         self, target: Target, items: list[Item], answers: Sequence[Mapping[str, Any]], batch: _Batch
     ) -> list[Item]:
+        """Add the final results to `batch`; return the items to send again. `answers`: one per item."""
         conflicts, again = [], []
         for item, answer in zip(items, answers, strict=True):
             status, error = answer["index"]["status"], answer["index"].get("error")
             if status in WRITTEN:
-                batch.settle(item, WriteOutcome.APPLIED, stored=item.version)
+                batch.finish(item, WriteOutcome.APPLIED, stored=item.version)
             elif status == 409:
                 conflicts.append(item)
             elif status == 400:
-                batch.settle(item, WriteOutcome.REJECTED, ": ".join(error_text(error)))
+                batch.finish(item, WriteOutcome.REJECTED, ": ".join(error_text(error)))
             else:
                 problem = self._cluster.problem(status, error)
                 if isinstance(problem, UnknownGeneration):
@@ -189,11 +197,14 @@ class BulkWriter:
                 if status in BUSY or status >= 500:
                     again.append(item)
                 else:
-                    batch.settle(item, WriteOutcome.FAILED, batch.trouble)
+                    batch.finish(item, WriteOutcome.FAILED, batch.trouble)
         return [*again, *self._look_up(target, conflicts, batch)]
 
     def _look_up(self, target: Target, conflicts: list[Item], batch: _Batch) -> list[Item]:
-        """Resolve version conflicts by the stored documents; return the items to send again."""
+        """Read the stored documents of items with a version conflict and add the final results to `batch`.
+
+        Return the items to send again.
+        """
         if not conflicts:
             return []
         try:
@@ -205,15 +216,15 @@ class BulkWriter:
         for item in conflicts:
             held = stored.get(item.id)
             if held is None or held["version"] < item.version:
-                # A tombstone that was purged a moment ago, or a copy that has not caught up.
+                # The conflicting document was a tombstone that has just been purged, or this copy does not have it yet.
                 batch.trouble = f"{item.id!r} was changed by another process at the same time"
                 again.append(item)
             elif held["version"] > item.version:
-                batch.settle(item, WriteOutcome.SUPERSEDED, stored=held["version"])
+                batch.finish(item, WriteOutcome.SUPERSEDED, stored=held["version"])
             elif same_content(item.source, held):
-                batch.settle(item, WriteOutcome.UNCHANGED, stored=item.version)
+                batch.finish(item, WriteOutcome.UNCHANGED, stored=item.version)
             else:
-                batch.settle(item, WriteOutcome.REJECTED, same_version_reason(item.version), stored=item.version)
+                batch.finish(item, WriteOutcome.REJECTED, same_version_reason(item.version), stored=item.version)
         return again
 
     def _chunks(self, items: Sequence[Item]) -> Iterator[list[Item]]:
@@ -238,7 +249,10 @@ def _item(position: int, document: EmbeddedCompany | DeletedCompany, target: Tar
 
 
 def _waves(items: Sequence[Item]) -> list[list[Item]]:
-    """Return the first items of each id, then the second ones, ...: documents of one id are written in their order."""
+    """Return lists of items: the first item of each id, then the second item of each id, and so on.
+
+    The lists are written one after the other, so documents of one id are written in their order.
+    """
     waves: dict[int, list[Item]] = defaultdict(list)
     seen = Counter[str]()
     for item in items:

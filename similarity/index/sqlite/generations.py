@@ -20,7 +20,11 @@ COLUMNS = f"{GENERATION_COLUMNS}, ranker, checksum"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGeneration:
-    """A generation with its counters. Its `number` is never used again."""
+    """A generation with its counters.
+
+    `number`: never reused, unlike the name. `sequence`: number of its write transactions. `purged`: highest sequence of
+    a tombstone that was purged. `companies`: number of its companies.
+    """
 
     number: int
     sequence: int
@@ -34,7 +38,7 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
 
     Raises:
         InvalidInput: its name, dimension or state cannot be stored.
-        GenerationConflict: the name is taken.
+        GenerationConflict: there is a generation with this name.
     """
     validation.check_new_generation(generation)
     if connection.execute("SELECT 1 FROM generations WHERE name = ?", (generation.name,)).fetchone():
@@ -67,7 +71,7 @@ def every(connection: sqlite3.Connection) -> list[StoredGeneration]:
 
 def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
     """Return the generation with this name. Raises UnknownGeneration if there is none."""
-    # Read all rows, which are few: a damaged name would hide its row from a query by name.
+    # All rows (which are few) are read: a query by name would not find a row whose name is damaged.
     known = {stored.record.name: stored for stored in every(connection)}
     if name not in known:
         raise validation.unknown_generation(name, list(known))
@@ -75,10 +79,14 @@ def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
 
 
 def current(connection: sqlite3.Connection, generation: StoredGeneration) -> StoredGeneration:
-    """Return the current state of a generation. Raises UnknownGeneration if it was retired, or replaced by another."""
+    """Return a generation that was read before as it is now.
+
+    Raises:
+        UnknownGeneration: it was retired, even if there is another with the same name now.
+    """
     now = named(connection, generation.record.name)
     if now.number != generation.number:
-        raise UnknownGeneration(f"generation {now.record.name!r} was retired and made anew meanwhile; begin again")
+        raise UnknownGeneration(f"generation {now.record.name!r} was retired and created again; start again")
     return now
 
 
@@ -91,10 +99,10 @@ def live(connection: sqlite3.Connection) -> StoredGeneration:
 
 
 def counters(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the number of changes of generations and of leases taken; triggers of `schema` count the former.
+    """Return two counters: changes of generations, which triggers count (`migrations`), and leases taken.
 
     Raises:
-        DamagedRow: one of them differs from what was written.
+        DamagedRow: one of the counters is damaged.
     """
     row = connection.execute("SELECT revision, fence, revision + fence IS counted FROM registry").fetchone()
     if row is None or not row[2]:
@@ -103,7 +111,7 @@ def counters(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def change(connection: sqlite3.Connection, number: int, assignments: str, *values: object) -> None:
-    """Update the row of a generation. `assignments` is SQL such as "state = ?"."""
+    """Update the row of a generation. `assignments` is SQL such as "state = ?", and `values` are its parameters."""
     connection.execute(
         f"UPDATE generations SET {assignments}, checksum = {UNSEALED} WHERE number = ?", (*values, number)
     )
@@ -111,7 +119,7 @@ def change(connection: sqlite3.Connection, number: int, assignments: str, *value
 
 
 def register_candidate(connection: sqlite3.Connection, name: str) -> None:
-    """Change a generation from building to candidate. Raises GenerationConflict in any other state."""
+    """Change a generation from building to candidate. Raises GenerationConflict if it is not building."""
     generation = named(connection, name)
     validation.require_state(generation.record, GenerationState.BUILDING, "be registered as candidate")
     _set_state(connection, generation, GenerationState.CANDIDATE)
@@ -120,7 +128,7 @@ def register_candidate(connection: sqlite3.Connection, name: str) -> None:
 def promote(connection: sqlite3.Connection, name: str, *, now: datetime) -> None:
     """Change a generation from candidate to live, and the live one to previous.
 
-    Raises GenerationConflict in any other state.
+    Raises GenerationConflict if it is not a candidate.
     """
     generation = named(connection, name)
     validation.require_state(generation.record, GenerationState.CANDIDATE, "be promoted")
@@ -128,7 +136,7 @@ def promote(connection: sqlite3.Connection, name: str, *, now: datetime) -> None
 
 
 def before_live(connection: sqlite3.Connection) -> StoredGeneration:
-    """Return the generation that was live before. Raises GenerationConflict if there is none."""
+    """Return the previous generation that was live most recently. Raises GenerationConflict if there is none."""
     current = live(connection)
     row = connection.execute(
         f"SELECT {COLUMNS} FROM generations WHERE state = ? ORDER BY promotion DESC LIMIT 1",
@@ -140,9 +148,9 @@ def before_live(connection: sqlite3.Connection) -> StoredGeneration:
 
 
 def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int, now: datetime) -> Generation:
-    """Make the generation live again that was live before, and return it.
+    """Make the generation that `before_live` returns live again, and return it.
 
-    Raises GenerationConflict if the live one and the one before no longer have these numbers.
+    Raises GenerationConflict if `from_number` is no longer the live generation, or `to_number` not the one before it.
     """
     current, target = live(connection), before_live(connection)
     if (current.number, target.number) != (from_number, to_number):
@@ -152,7 +160,7 @@ def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int
 
 
 def retire(connection: sqlite3.Connection, name: str) -> None:
-    """Remove a generation; `writing.sweep` removes its documents. Raises GenerationConflict if it is live."""
+    """Remove a generation; `writing.sweep` removes its documents later. Raises GenerationConflict if it is live."""
     generation = named(connection, name)
     if generation.record.state is GenerationState.LIVE:
         raise validation.live_retired(name)
@@ -183,7 +191,7 @@ def _set_state(connection: sqlite3.Connection, generation: StoredGeneration, sta
 
 
 def _seal(connection: sqlite3.Connection, number: int | None) -> None:
-    """Store the checksum of a row that was just written."""
+    """Store the checksum of a generation's row, after the row was written."""
     row = connection.execute(f"SELECT {COLUMNS} FROM generations WHERE number = ?", (number,)).fetchone()
     connection.execute("UPDATE generations SET checksum = ? WHERE number = ?", (checksum(*row[:-1]), number))
 

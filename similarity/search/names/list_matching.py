@@ -76,14 +76,14 @@ class RowMatcher:
 
     Similar names are searched only while `has_time()` is true.
 
-    `sizes`: the attributes of the index. `as_typed`: whether a person types one name and sees the company at once. Then
-    "tsmc" also matches the domain tsmc.com, and a part of a name matches a prominent company. Of several companies, the
-    largest is chosen. In lists of names these matches are wrong too often without a check by a person.
+    `schema`: the attributes of the index. `as_typed`: whether a person types one name and sees the company at once.
+    Then "tsmc" also matches the domain tsmc.com, and a part of a name matches a prominent company. Of several
+    companies, the largest is chosen. In lists of names these matches are wrong too often without a check by a person.
     """
 
     index: CompanyIndex
     generation: str
-    sizes: AttributeSchema = field(default_factory=AttributeSchema)
+    schema: AttributeSchema = field(default_factory=AttributeSchema)
     as_typed: bool = False
     has_time: Callable[[], bool] = lambda: True
 
@@ -96,7 +96,7 @@ class RowMatcher:
             return self._contradicted(row, match.company)
         if not self.as_typed and match.how in {How.ID, How.NAME}:
             found = list(self._find(core_of(row.name)).values())
-            if larger := larger_namesakes(row.name, match.company, found, self.sizes):
+            if larger := larger_namesakes(row.name, match.company, found, self.schema):
                 return _contested(row, match.company, larger)
         return replace(match, confidence=confidence_of(match.how, core_of(row.name)))
 
@@ -123,7 +123,7 @@ class RowMatcher:
     def _contradicted(self, row: ListedCompany, company: Company) -> Match:
         """Return the match of a row whose name is that of `company` in another country."""
         core = core_of(row.name)
-        similar = most_similar(core, self._find(core).values(), self.sizes)
+        similar = most_similar(core, self._find(core).values(), self.schema)
         of_country = [each for each in similar if is_same_country(each.country, row.country)]
         reason = (
             f"{company.name!r} is in {company.country} and the row in {row.country!r}; choose one, or give its domain"
@@ -145,7 +145,7 @@ class RowMatcher:
             return Match(miss=f"{website!a} is not a website such as 'example.com'")
         website_name = domain.partition(".")[0]
         candidates = most_similar(
-            website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND), self.sizes
+            website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND), self.schema
         )
         return Match(candidates=candidates, miss=f"no company has the domain {domain}")
 
@@ -175,7 +175,7 @@ class RowMatcher:
         found: dict[str, Company] = {}
         for query in queries(row.name, core):
             found |= self._find(query)
-        by_words = prominent_first(found.values(), self.sizes)[:MAX_BY_WORDS]
+        by_words = prominent_first(found.values(), self.schema)[:MAX_BY_WORDS]
         cores = {company_id: cores_of(company) for company_id, company in found.items()}
         for how, fits, verb in (
             (How.LEGAL_FORM, is_core, "have, apart from the legal form, the name"),
@@ -207,7 +207,7 @@ class RowMatcher:
 
     def _no_match(self, core: str, companies: Collection[Company], first: Iterable[Company]) -> Match:
         """Return the match of a row without a company; its candidates are `first`, and `companies` of similar names."""
-        candidates = tuple({each.id: each for each in (*first, *most_similar(core, companies, self.sizes))}.values())
+        candidates = tuple({each.id: each for each in (*first, *most_similar(core, companies, self.schema))}.values())
         if candidates:
             return Match(candidates=candidates, miss=f"no company has that name; the nearest is {candidates[0].name!r}")
         return Match(miss="no company has that name or a similar one")
@@ -279,7 +279,7 @@ class RowMatcher:
         companies = _of_country(companies, row)
         if len(companies) == 1:
             return Match(companies[0], how)
-        if self.as_typed and (largest := largest_or_only(core_of(row.name), companies, self.sizes)):
+        if self.as_typed and (largest := largest_or_only(core_of(row.name), companies, self.schema)):
             return Match(largest, How.SIZE)
         count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
         reason = f"{count} companies {predicate}; choose one, or give its domain"
@@ -295,13 +295,13 @@ class RowMatcher:
             wider = self._choose([*companies, *longer], row, how, predicate)
             if wider.company or match.company is None:
                 return wider
-        larger = [company for company in longer if self.sizes.is_prominent(company)]
-        if not larger or self.sizes.is_prominent(match.company) or not is_word:
+        larger = [company for company in longer if self.schema.is_prominent(company)]
+        if not larger or self.schema.is_prominent(match.company) or not is_word:
             return match
         return _contested(row, match.company, larger)
 
     def _is_prominent(self, company: Company) -> bool:
-        return self.as_typed and self.sizes.is_prominent(company)
+        return self.as_typed and self.schema.is_prominent(company)
 
 
 def _contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:

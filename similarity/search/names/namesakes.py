@@ -1,4 +1,8 @@
-"""The choice between companies of one name: by size, by the exact name, or because they are one company."""
+"""Chooses between companies with the same name.
+
+The company with exactly the typed name is chosen, unless another is much larger. Among several, it is the clearly
+largest or, if all are records of one company, one of these records.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +24,10 @@ from similarity.search.names.comparison import (
 )
 
 MUCH_LARGER = 2.0
-"""Steps of size by which a company must be larger than one with exactly the typed name to be opened instead of it."""
+"""Minimum difference of size, from which a larger company is chosen instead of one with exactly the typed name.
+
+It is in steps (`AttributeSchema.size_of`).
+"""
 NAMESAKES_SHOWN = 5
 
 
@@ -33,50 +40,56 @@ class NamesakeChoice:
 
 
 def has_namesakes(name: str) -> bool:
-    """Return whether companies with another legal form are as good for this name: it has none, and is no website."""
+    """Return whether the name may also mean companies whose name has a legal form.
+
+    It may if it has no legal form itself and is not a website.
+    """
     return not is_domain(name) and not has_legal_form(name)
 
 
 def choose_namesake(
-    name: str, exact: Sequence[Company], found: Sequence[Company], sizes: AttributeSchema
+    name: str, exact: Sequence[Company], found: Sequence[Company], schema: AttributeSchema
 ) -> NamesakeChoice:
     """Return the company that `name` means.
 
-    `exact`: the companies with exactly this name. They win, unless a namesake among `found` is much larger.
+    `exact`: the companies with exactly this name. One of them is chosen, unless a namesake (see `_is_namesake`) among
+    `found` is larger than all of them by MUCH_LARGER.
     """
     core = core_of(name)
     known = {company.id for company in exact}
     namesakes = [each for each in found if each.id not in known and _is_namesake(core, each)]
-    largest_exact = max((_size(each, sizes) for each in exact), default=0.0)
-    larger = [each for each in namesakes if _size(each, sizes) >= largest_exact + MUCH_LARGER]
-    chosen = largest_or_only(core, larger or exact, sizes)
+    largest_exact = max((_size(each, schema) for each in exact), default=0.0)
+    larger = [each for each in namesakes if _size(each, schema) >= largest_exact + MUCH_LARGER]
+    chosen = largest_or_only(core, larger or exact, schema)
     if chosen is None:
         return NamesakeChoice(None, (*larger, *exact))
     others = [each for each in (*exact, *namesakes) if each != chosen and not is_same_company(each, chosen)]
-    if is_short(core) and not sizes.is_prominent(chosen):
-        others += [each for each in found if sizes.is_prominent(each) and extends_core(core, cores_of(each))]
-    by_id = {each.id: each for each in sorted(others, key=lambda each: -_size(each, sizes))}
+    if is_short(core) and not schema.is_prominent(chosen):
+        # Many names begin with a short name, so prominent companies whose name begins with it may be meant too.
+        others += [each for each in found if schema.is_prominent(each) and extends_core(core, cores_of(each))]
+    by_id = {each.id: each for each in sorted(others, key=lambda each: -_size(each, schema))}
     return NamesakeChoice(chosen, tuple(by_id.values()))
 
 
 def larger_namesakes(
-    name: str, company: Company, found: Sequence[Company], sizes: AttributeSchema
+    name: str, company: Company, found: Sequence[Company], schema: AttributeSchema
 ) -> tuple[Company, ...]:
     """Return the companies among `found` that `name` may mean instead of `company`, and that are larger."""
     if not has_namesakes(name):
         return ()
-    choice = choose_namesake(name, [company], found, sizes)
+    choice = choose_namesake(name, [company], found, schema)
     others = (choice.company, *choice.others) if choice.company else choice.others
-    return tuple(each for each in others if _size(each, sizes) > _size(company, sizes))
+    return tuple(each for each in others if _size(each, schema) > _size(company, schema))
 
 
-def largest_or_only(core: str, companies: Sequence[Company], sizes: AttributeSchema) -> Company | None:
-    """Return the largest of `companies`, at least one step larger than every other; else, if they are one company, one.
+def largest_or_only(core: str, companies: Sequence[Company], schema: AttributeSchema) -> Company | None:
+    """Return the company that is at least one step of size larger than all others; None if there is none.
 
-    Of listings of one company, the one with the most similar name to `core`, then with the longest description.
+    Records of one company count as one company. Of those less than a step smaller than the largest, the one whose name
+    is most similar to `core` is returned, then the one with the longest description.
     """
-    largest_size = max((_size(each, sizes) for each in companies), default=0.0)
-    largest = [each for each in companies if _size(each, sizes) > largest_size - 1]
+    largest_size = max((_size(each, schema) for each in companies), default=0.0)
+    largest = [each for each in companies if _size(each, schema) > largest_size - 1]
     if not largest or not all(is_same_company(each, largest[0]) for each in largest):
         return None
     return max(largest, key=lambda each: (_likeness(core, each), len(each.description), each.id))
@@ -90,9 +103,10 @@ def namesake_warning(name: str, company: Company, others: Sequence[Company]) -> 
 
 
 def is_same_company(one: Company, other: Company) -> bool:
-    """Return whether two companies are listings of one: the same domain, or the same name, country and no other domain.
+    """Return whether two records are the same company.
 
-    Companies with pages on a shared host, such as facebook.com, must have the same name too.
+    They are if they have the same domain, or if they have the same name and country and at most one of them has a
+    domain. If the domain is a shared host, such as facebook.com, they must have the same name too.
     """
     has_same_name = core_of(one.name) == core_of(other.name)
     if one.id == other.id:
@@ -103,6 +117,7 @@ def is_same_company(one: Company, other: Company) -> bool:
 
 
 def _is_namesake(core: str, company: Company) -> bool:
+    """Return whether a name or alias of the company has this core, also without words such as *Group* or *Holding*."""
     return any(core == other or core == _without_group(other) for other in cores_of(company))
 
 
@@ -114,5 +129,5 @@ def _likeness(core: str, company: Company) -> float:
     return max(name_similarity(core, other) for other in cores_of(company))
 
 
-def _size(company: Company, sizes: AttributeSchema) -> float:
-    return sizes.size_of(company) or 0.0
+def _size(company: Company, schema: AttributeSchema) -> float:
+    return schema.size_of(company) or 0.0

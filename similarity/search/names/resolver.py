@@ -99,8 +99,10 @@ class Resolver:
         if self.exact or not TYPED_ID.fullmatch(company.id) or core in cores_of(company):
             return ()
         found = self.index.find(self.generation.name, core, limit=MAX_FOUND)
-        sizes = self.index.attributes()
-        return tuple(each for each in prominent_first(found, sizes) if core in cores_of(each) and each.id != company.id)
+        schema = self.index.attributes()
+        return tuple(
+            each for each in prominent_first(found, schema) if core in cores_of(each) and each.id != company.id
+        )
 
     def _is_name(self, reference: str, company: Company) -> bool:
         """Return whether a namesake of a company that `reference` names exactly may be meant."""
@@ -108,9 +110,9 @@ class Resolver:
 
     def _of_name(self, reference: str, exact: Sequence[Company]) -> Resolved | None:
         """Return the company that the name of the companies `exact` means; None if it has been deleted."""
-        sizes = self.index.attributes()
+        schema = self.index.attributes()
         found = self.index.find(self.generation.name, core_of(reference), limit=MAX_FOUND)
-        choice = choose_namesake(reference, exact, found, sizes)
+        choice = choose_namesake(reference, exact, found, schema)
         if choice.company is None:
             return self._error(reference, (), Match(candidates=choice.others, is_contested=True))
         stored = self.stored([choice.company.id]).get(choice.company.id)
@@ -122,15 +124,15 @@ class Resolver:
 
     def _most_similar(self, reference: str, ids: Sequence[str]) -> Resolved:
         """Return the company with the most similar name, or the largest of several exact matches `ids`."""
-        sizes = self.index.attributes()
+        schema = self.index.attributes()
         if len(ids) > 1:
             same_name = self._companies(ids[:CANDIDATES_SHOWN])
             if same_name and self._is_name(reference, same_name[0]) and (found := self._of_name(reference, same_name)):
                 return found
-            largest = None if self.exact else largest_or_only(core_of(reference), same_name, sizes)
+            largest = None if self.exact else largest_or_only(core_of(reference), same_name, schema)
             match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
         else:
-            match = RowMatcher(self.index, self.generation.name, sizes, as_typed=True).match(
+            match = RowMatcher(self.index, self.generation.name, schema, as_typed=True).match(
                 ListedCompany(name=reference)
             )
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:

@@ -32,7 +32,7 @@ def suggested_companies(index: CompanyIndex, generation: str, query: str, *, lim
     return [*first.values(), *others][:limit]
 
 
-def by_prominence(companies: Sequence[Company], query: str, sizes: AttributeSchema) -> list[Company]:
+def by_prominence(companies: Sequence[Company], query: str, schema: AttributeSchema) -> list[Company]:
     """Return the companies in the order of a search box.
 
     1. Companies with exactly this domain, name or alias.
@@ -43,14 +43,14 @@ def by_prominence(companies: Sequence[Company], query: str, sizes: AttributeSche
     Companies that are equal in this order, and companies without a known size, keep their order, which is that of the
     index. Without a declared size, nothing changes.
     """
-    if not sizes.size:
+    if not schema.size:
         return list(companies)
     key = name_key(query)
     words = fold(query).split()
 
     def place(company: Company) -> tuple[int, float]:
         kind = _kind(company, key, words)
-        size = sizes.size_of(company) if kind in (PREFIX, WORDS) else None
+        size = schema.size_of(company) if kind in (PREFIX, WORDS) else None
         return kind, float("inf") if size is None else -size
 
     return sorted(companies, key=place)

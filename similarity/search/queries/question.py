@@ -69,7 +69,7 @@ class Question:
     def __post_init__(self) -> None:
         if not self.anchors:
             raise InvalidInput("name at least one company to be similar to")
-        if self.rank is Rank.COSINE and self.min_probability is not None and not self._is_pair:
+        if self.rank is Rank.COSINE and self.min_probability is not None and not self._has_one_anchor_only:
             raise InvalidInput(
                 "rank=cosine has a probability only for one anchor without negatives, so min_probability cannot "
                 "be applied; use rank=business or remove min_probability",
@@ -82,7 +82,7 @@ class Question:
         return any(each.text is not None for each in (*self.anchors, *self.negatives))
 
     @property
-    def _is_pair(self) -> bool:
+    def _has_one_anchor_only(self) -> bool:
         return len(self.anchors) == 1 and not self.negatives
 
     def digest(self) -> str:

@@ -1,7 +1,7 @@
 """The second stage of a search: reads more candidates than are shown, and orders them by their probability.
 
-The first candidates (the head) are ordered by probability. The others (the tail) keep the order of the index, and
-none of them is more probable than the last of the head. So the order of a ranking is that of its probabilities.
+The first candidates (the head) are ordered by probability. The others (the tail) keep the order of the index; their
+probability is capped at the lowest one before them, so that the order of a ranking is that of its probabilities.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     from similarity.search.ranking_page import PageRequest
 
 HEAD = {Rank.BUSINESS: 200, Rank.COMPARABLE: 400}
-"""How many candidates are ordered by probability. Facts move a company further than what it does."""
+"""How many candidates are ordered by probability.
+
+COMPARABLE has more, because size and country can move a hit further up than the business features.
+"""
 SAME_INDUSTRY_CANDIDATES = 200
-"""For *comparable*, also the nearest companies of the same industry, which the nearest of all may not hold."""
+"""For *comparable*, the head also contains this many nearest companies of the anchor's industry.
+
+The nearest companies overall may not include them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +57,36 @@ class SecondStage:
     index: CompanyIndex
     request: "PageRequest"
     _same_industry: tuple[SimilarCompany, ...] | None = None
-    _unfiltered: list[float] | None = None
+    _cosines_without_filters: list[float] | None = None
     _vectors: dict[str, Vector] = field(default_factory=dict)
     _sparsities: list[float] = field(default_factory=list)
-    """Of the anchors, then of the negatives."""
+    """The feature `sparsity` of each anchor, then of each negative, from the last call of `_probabilities`."""
 
     @property
     def ranker(self) -> Ranker | None:
-        """The weights that apply to the query. Only a cosine to one anchor has a probability of its own."""
+        """The weights that apply to the query; None if its hits have no probability.
+
+        With rank *cosine*, only a query with one anchor and no negatives has probabilities (from the calibration).
+        """
         request, calibration = self.request, self.request.generation.calibration
         if request.rank is not Rank.COSINE:
             return request.generation.second_stage
-        is_pair = len(request.anchors) == 1 and not request.negatives
-        return ranker_of(calibration, request.generation.encoder_id) if calibration and is_pair else None
+        if calibration is None or not self._has_one_anchor_only:
+            return None
+        return ranker_of(calibration, request.generation.encoder_id)
 
     @property
     def keeps_order(self) -> bool:
-        """Whether the order of the candidates is that of their probabilities already."""
+        """Whether the hits keep the order of the index.
+
+        They do if there is no ranker, if the rank is *cosine*, or if there is one anchor only and its cosine is the
+        only weighted feature that differs between hits.
+        """
         ranker, request = self.ranker, self.request
         if ranker is None or request.rank is Rank.COSINE:
             return True
-        is_pair = len(request.anchors) == 1 and not request.negatives
-        knows_facts = request.rank is Rank.COMPARABLE and ranker.comparable is not None
-        return is_pair and knows_only_cosine(ranker) and not knows_facts
+        uses_facts = request.rank is Rank.COMPARABLE and ranker.comparable is not None
+        return self._has_one_anchor_only and knows_only_cosine(ranker) and not uses_facts
 
     @property
     def head_size(self) -> int:
@@ -81,12 +94,15 @@ class SecondStage:
         return 0 if self.keeps_order else HEAD[self.request.rank]
 
     def facts(self, hits: Sequence[Company]) -> list[tuple[RankFact, ...]]:
-        """Return the facts that moved each hit, wherever it is in the ranking; none if only cosines order the hits."""
+        """Return the facts that raise or lower the probability of each hit, also of hits in the tail.
+
+        If only cosines order the hits, there are none.
+        """
         request, ranker = self.request, self.ranker
         if ranker is None or self.keeps_order or not hits:
             return [()] * len(hits)
         if not self._sparsities and (neighbours := self.candidates(self.head_size).hits):
-            self._probabilities(neighbours)
+            self._probabilities(neighbours)  # sets `_sparsities`
         sparsities = self._sparsities[: len(request.anchors)] or [0.0] * len(request.anchors)
         return rank_facts(ranker, request.rank, request.anchors, hits, request.schema, sparsities=sparsities)
 
@@ -106,17 +122,20 @@ class SecondStage:
         return head, [each for each in candidates[size:] if each.company.id not in known]
 
     def scored(self, hits: Sequence[UniqueHit], *, head: Collection[str]) -> list[ScoredHit]:
-        """Return the hits in their final order. `head`: ids of the candidates to be ordered, which are first."""
+        """Return the hits in their final order.
+
+        `head`: ids of the candidates of the head; in `hits` they come before the others.
+        """
         count = sum(each.hit.company.id in head for each in hits)
         if self.ranker is None or not hits:
             return [ScoredHit(each, None) for each in hits]
-        found = self._probabilities([each.hit for each in hits[:count]]) if count else np.zeros(0)
+        probabilities = self._probabilities([each.hit for each in hits[:count]]) if count else np.zeros(0)
         if len(hits) > count:
-            # In the company of the head, so that the words of all count alike.
-            found = np.append(found, self._probabilities([each.hit for each in hits])[count:])
+            # Together with the head, because the weight of a word depends on all candidates in the same call.
+            probabilities = np.append(probabilities, self._probabilities([each.hit for each in hits])[count:])
         cosines = np.array([each.hit.score for each in hits])
-        order, found = in_order(found, cosines, [each.hit.company.id for each in hits], head=count)
-        return [ScoredHit(hits[each], found_p) for each, found_p in zip(order, found.tolist(), strict=True)]
+        order, probabilities = in_order(probabilities, cosines, [each.hit.company.id for each in hits], head=count)
+        return [ScoredHit(hits[each], value) for each, value in zip(order, probabilities.tolist(), strict=True)]
 
     def probability_of(self, hit: SimilarCompany) -> float | None:
         """Return the probability of one company, wherever it is in the ranking, and even if it is not in it."""
@@ -126,9 +145,13 @@ class SecondStage:
             return rounded(float(self._probabilities([hit])[0]))
         head, _ = self.split(self.candidates(self.head_size).hits)
         others = [each for each in head if each.company.id != hit.company.id]
-        *among, found = self._probabilities([*others, hit]).tolist()
+        *of_others, probability = self._probabilities([*others, hit]).tolist()
         is_in_tail = len(others) == len(head) and bool(others) and hit.score < min(each.score for each in others)
-        return rounded(min([found, *among]) if is_in_tail else found)
+        return rounded(min([probability, *of_others]) if is_in_tail else probability)
+
+    @property
+    def _has_one_anchor_only(self) -> bool:
+        return len(self.request.anchors) == 1 and not self.request.negatives
 
     def _of_same_industry(self) -> tuple[SimilarCompany, ...]:
         request, ranker = self.request, self.ranker
@@ -147,7 +170,7 @@ class SecondStage:
         )
 
     def _probabilities(self, hits: Sequence[SimilarCompany]) -> Floats:
-        """Return the probability of each hit, `[hits]`, at least one; the generation has a ranker."""
+        """Return the probability of each hit, `[hits]`. `hits` must not be empty, and `ranker` must not be None."""
         request, ranker = self.request, self.ranker
         assert ranker is not None  # noqa: S101  # the callers checked it
         both = (*request.anchors, *request.negatives)
@@ -162,16 +185,21 @@ class SecondStage:
             for each, cosines in zip(both, self._cosines(hits), strict=True)
         ]
         self._sparsities = [float(each.sparsity[0]) for each in features]
-        found = [logits(ranker, each, request.rank) for each in features]
+        logit = [logits(ranker, each, request.rank) for each in features]
         anchors = len(request.anchors)
-        return combined(found[:anchors], [each.weight for each in request.anchors], found[anchors:])
+        return combined(logit[:anchors], [each.weight for each in request.anchors], logit[anchors:])
 
     def _neighbour_cosines(self, cosines: Floats) -> Sequence[float]:
-        """Return the cosines of the anchor's neighbours, highest first, as they are without filters."""
-        if self._unfiltered is None and self.request.filters and len(self.request.anchors) == 1:
-            self._unfiltered = [each.score for each in self._similar(self.request.vector, SPARSITY_RANKS.stop, ()).hits]
-        found: list[float] = self._unfiltered or np.sort(cosines)[::-1].tolist()
-        return found
+        """Return cosines of neighbours, highest first, from which the sparsity of a neighbourhood is computed.
+
+        They are those of a search without filters if the query has filters and one anchor, otherwise `cosines`, which
+        are those of the given hits.
+        """
+        if self._cosines_without_filters is None and self.request.filters and len(self.request.anchors) == 1:
+            neighbours = self._similar(self.request.vector, SPARSITY_RANKS.stop, ())
+            self._cosines_without_filters = [each.score for each in neighbours.hits]
+        sorted_cosines: list[float] = self._cosines_without_filters or np.sort(cosines)[::-1].tolist()
+        return sorted_cosines
 
     def _cosines(self, hits: Sequence[SimilarCompany]) -> Sequence[Floats]:
         """Return the cosines of the hits to each anchor and each negative."""
@@ -195,7 +223,10 @@ def rounded(probability: float | None) -> float | None:
 
 
 def _filter_by_industry(anchors: Iterable[Company | str]) -> FieldFilter | None:
-    """Return a filter for the finest industries of the anchors, by the field of the first; None if it has none."""
+    """Return a filter for the industries of the anchors; None if no anchor has an industry.
+
+    It filters by the finest field in which at least one anchor has a value.
+    """
     found = [industries(each) for each in anchors if isinstance(each, Company)]
     for level, name in enumerate(INDUSTRY_FIELDS):
         if values := tuple(dict.fromkeys(each[level] for each in found if each[level])):

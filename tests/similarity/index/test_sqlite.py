@@ -83,14 +83,14 @@ def test_the_file_itself_allows_one_live_generation_only(index: SqliteIndex) -> 
         connection.execute("UPDATE generations SET state = 'live', checksum = 0")
 
 
-def test_a_scan_ends_when_its_generation_is_made_anew(index: SqliteIndex) -> None:
+def test_a_scan_ends_when_its_generation_is_created_again(index: SqliteIndex) -> None:
     add_candidate(index, "second")
     index.upsert("second", [make_embedded("a"), make_embedded("b")])
     pages = index.scan("second", batch_size=1)
     next(pages)
     index.retire("second")
     add_candidate(index, "second")
-    with pytest.raises(UnknownGeneration, match="made anew"):
+    with pytest.raises(UnknownGeneration, match="created again"):
         next(pages)
 
 

@@ -304,6 +304,6 @@ def test_a_load_gives_its_lease_back(loader: Loader) -> None:
 
 def test_writing_to_an_empty_index_says_what_to_do(tmp_path: Path) -> None:
     index = SqliteIndex(tmp_path / "empty.db")
-    with WriterLease(index) as writer, pytest.raises(NoLiveGeneration, match="create a generation"):
+    with WriterLease(index) as writer, pytest.raises(NoLiveGeneration, match="with: similarity ingest FILE"):
         write_changes(writer, {}, [], now=NOW)
     index.close()

@@ -138,7 +138,7 @@ def test_the_target_is_cosine_plus_lexical_overlap_minus_hubness(model: Path, mo
         return vectors.sum()
 
     monkeypatch.setattr(task, "distillation", noted)
-    found = distillation_task(model, TeacherTargets(vectors=vectors, lexical=sparse(lexical), hubness=hubness))
+    found = distillation_task(model, TeacherTargets(vectors=vectors, lexical=sparse(lexical), local_scaling=hubness))
     found.loss(None, torch.zeros(3, 4), TextBatch(texts=np.array([3, 0, 7])), step=1, steps=1)
     expected = [
         [vectors[i] @ vectors[j] + lexical[i] @ lexical[j] - hubness[i] - hubness[j] for j in (3, 0, 7)]
@@ -151,7 +151,7 @@ def test_other_lexical_overlap_is_other_data(model: Path) -> None:
     fingerprints = {
         distillation_task(
             model,
-            TeacherTargets(vectors=unit_rows(20), lexical=sparse(rows), hubness=np.zeros(20, dtype=np.float32)),
+            TeacherTargets(vectors=unit_rows(20), lexical=sparse(rows), local_scaling=np.zeros(20, dtype=np.float32)),
         ).fingerprint
         for rows in (np.zeros((20, 3)), np.eye(20, 3), np.eye(20, 3)[:, ::-1], 2 * np.eye(20, 3))
     }

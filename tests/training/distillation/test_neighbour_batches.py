@@ -48,7 +48,7 @@ def test_neighbourhoods_follow_lexical_overlap() -> None:
     """Vectors that say nothing, and words in four groups: each neighbourhood is one of them."""
     groups = np.repeat(np.eye(4), 4, axis=0)
     targets = TeacherTargets(
-        vectors=np.ones((16, 1), dtype=np.float32), lexical=sparse(groups), hubness=np.zeros(16, dtype=np.float32)
+        vectors=np.ones((16, 1), dtype=np.float32), lexical=sparse(groups), local_scaling=np.zeros(16, dtype=np.float32)
     )
     np.testing.assert_array_equal(targets.similarities(5), 1 + groups[5] @ groups.T)
     batches = NeighbourBatches(targets, batch_texts=8, seed=1, neighbourhood=4)

@@ -17,7 +17,7 @@ from uvicorn.protocols.http import flow_control, h11_impl
 from services.search.guards import lifecycle, slow_clients
 from services.search.guards.concurrency import Admission, Gate, Gates
 from services.search.guards.connections import Connections
-from services.search.guards.slow_clients import patient_connection
+from services.search.guards.slow_clients import connection_with_deadlines
 from tests.services.search.asgi import Inner
 
 Result = TypeVar("Result")
@@ -39,7 +39,7 @@ def with_server(app: ASGIApp, talk: Callable[[int], Awaitable[Result]], **limits
         config = uvicorn.Config(
             app,
             port=0,
-            http=patient_connection(**given),
+            http=connection_with_deadlines(**given),
             h11_max_incomplete_event_size=2048,
             ws="none",
             log_config=None,

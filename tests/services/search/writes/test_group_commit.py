@@ -56,7 +56,9 @@ def test_each_request_gets_its_own_results_in_order() -> None:
     commits = GroupCommit(GatedDestination())
     with ThreadPoolExecutor(8) as pool:
         asked = [[f"c{number}", f"d{number}"] for number in range(50)]
-        answers = list(pool.map(lambda ids: commits.write([change(each) for each in ids], patient=True), asked))
+        answers = list(
+            pool.map(lambda ids: commits.write([change(each) for each in ids], waits_longer_for_slot=True), asked)
+        )
     commits.close()
     assert [[written.reason for written in answer] for answer in answers] == asked
 
@@ -78,7 +80,7 @@ def test_what_waits_while_a_batch_is_under_way_is_the_next_batch() -> None:
 
 
 def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_commit, "MAX_BATCH_CHANGES", 4)
+    monkeypatch.setattr(group_commit, "FULL_BATCH_CHANGES", 4)
     destination = GatedDestination()
     commits = GroupCommit(destination)
     destination.gate.clear()
@@ -104,7 +106,7 @@ def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
         wait_until(lambda: len(commits._queue) == 1)
         with pytest.raises(Problem, match="too many writes are waiting") as refused:
             commits.write([change("refused")])
-        patient = pool.submit(commits.write, [change("patient")], patient=True)
+        patient = pool.submit(commits.write, [change("patient")], waits_longer_for_slot=True)
         destination.gate.set()
         assert [waiting.result()[0].reason, patient.result()[0].reason] == ["waiting", "patient"]
     commits.close()
@@ -144,7 +146,7 @@ def test_the_time_in_the_queue_is_part_of_the_time_that_a_write_may_take() -> No
         pool.submit(commits.write, [change("waiting")])
         wait_until(lambda: len(commits._queue) == 1)
         start = time.monotonic()
-        patient = pool.submit(commits.write, [change("patient")], patient=True)
+        patient = pool.submit(commits.write, [change("patient")], waits_longer_for_slot=True)
         time.sleep(0.7)
         destination.permits.release()  # "waiting" is taken from the queue, and "patient" gets its slot
         with pytest.raises(Problem, match="nothing was written"):

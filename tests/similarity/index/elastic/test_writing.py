@@ -250,7 +250,7 @@ def test_a_conflict_with_something_older_is_sent_again(write: Write) -> None:
     assert server.documents["a"]["version"] == 4
 
 
-def test_documents_of_one_id_are_settled_one_after_the_other(write: Write) -> None:
+def test_documents_of_one_id_are_written_one_after_the_other(write: Write) -> None:
     server = Server()
     documents = [make_embedded("a", version=2), make_embedded("b"), make_embedded("a", version=6)]
     results = write(server, [*documents, make_embedded("a", version=4), DeletedCompany(id="b", version=3)])
