@@ -34,7 +34,7 @@ class SavedList:
 class Member(CompanyReference):
     """A company on a shortlist. `deleted`: the index no longer holds it, and only its id is known.
 
-    `rank`, `score`, `probability` and the caller's `verdict` are about the company that was asked about, if any.
+    `rank`, `score`, `probability` and the caller's `verdict` and `note` are about the company asked about, if any.
     `rank` is None if it is not among the first hits.
     """
 
@@ -44,6 +44,7 @@ class Member(CompanyReference):
     score: float | None = None
     probability: float | None = None
     verdict: str | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,9 @@ def companies_of(saved: SavedList) -> tuple[str, ...]:
         WrongKindOfList: it is a saved query.
     """
     if saved.companies is None:
-        raise WrongKindOfList(f"the list {saved.name!r} holds a query, not companies; give the name of a shortlist")
+        raise WrongKindOfList(
+            f"the list {saved.name!r} holds a question, not companies; give the name of a list of companies"
+        )
     return saved.companies
 
 

@@ -192,7 +192,10 @@ def test_an_unknown_company_says_so_and_offers_what_was_meant(page: Any) -> None
 
 def test_a_contested_name_offers_its_candidates(page: Any) -> None:
     page.goto("/?company=Delta")
-    page.get_by_role("heading", name="Several companies go by that name").wait_for()
+    heading = page.get_by_role("heading", name="Several companies go by that name")
+    heading.wait_for()
+    above, below = heading.bounding_box(), page.locator("#message .detail").bounding_box()
+    assert below["y"] >= above["y"] + above["height"]
     assert page.locator("#message").get_by_role("link").count() == 2
 
 

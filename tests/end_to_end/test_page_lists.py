@@ -188,6 +188,25 @@ def test_a_name_with_a_comma_is_no_table(sample: Any) -> None:
     assert dialog.locator("#matches tr").count() == 2
 
 
+def test_a_corrected_line_leaves_the_choices_of_the_others(sample: Any) -> None:
+    sample.goto("/")
+    dialog = pasted(sample, "Starbucks\nTobacco\nNo Such Brewery 1234\n")
+    dialog.get_by_label("Company for Tobacco").select_option("japan-tobacco")
+    dialog.get_by_role("checkbox", name="Use Starbucks Corporation").uncheck()
+    dialog.get_by_label("Names or domains, one a line").fill("Starbucks\nTobacco\nHeineken\n")
+    dialog.get_by_role("button", name="Find them").click()
+    dialog.get_by_role("checkbox", name="Use Heineken N.V.").wait_for()
+    assert dialog.get_by_label("Company for Tobacco").input_value() == "japan-tobacco"
+    ticked = dialog.locator("#matches").get_by_role("checkbox", checked=True)
+    assert [each.get_attribute("aria-label") for each in ticked.all()] == ["Use Tobacco", "Use Heineken N.V."]
+
+
+def test_several_names_in_one_line_are_told_to_be_written_below_each_other(sample: Any) -> None:
+    sample.goto("/")
+    dialog = pasted(sample, "Heineken, Carlsberg, Diageo, Starbucks")
+    dialog.get_by_text("Nothing found: write one company per line.").wait_for()
+
+
 def test_the_page_knows_the_headings_that_the_service_takes() -> None:
     script = (WEB / "match.js").read_text(encoding="utf-8")
     [known] = re.findall(r"new Set\(\[(.*?)\]\)", script, flags=re.DOTALL)[:1]

@@ -17,6 +17,7 @@ PATHS = [
     "/?company=acme&company=clogs&weight=2&unlike=delta-air&exclude=boots&company=nobody",
     "/?company=acme&country=Atlantis",
     "/?company=nobody",
+    "/?company=Delta",
     "/?text=makes+leather+shoes",
     "/docs",
 ]

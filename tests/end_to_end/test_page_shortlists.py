@@ -116,6 +116,65 @@ def test_a_saved_query_keeps_the_lists_that_it_excludes(own: Any) -> None:
     own.get_by_text("without “Contacted”").wait_for()
 
 
+def test_a_list_of_companies_is_replaced_by_a_question_only_if_that_is_confirmed(own: Any) -> None:
+    keep(own, "Contacted", "carlsberg", "starbucks")
+    ranking(own, "/?company=heineken&k=10")
+    own.get_by_role("button", name="Save list").click()
+    own.get_by_label("Name", exact=True).fill("Contacted")
+    own.get_by_role("button", name="Save", exact=True).click()
+    own.get_by_text("“Contacted” is a list of 2 companies. Replace it with this question?").wait_for()
+    assert companies_of(own, "Contacted") == ["carlsberg", "starbucks"]
+    own.get_by_label("Name", exact=True).fill("Contacted too")  # another name asks nothing
+    own.get_by_role("button", name="Save", exact=True).wait_for()
+    own.get_by_label("Name", exact=True).fill("Contacted")
+    own.get_by_role("button", name="Save", exact=True).click()
+    own.get_by_role("button", name="Replace it").click()
+    toast(own, "Saved as “Contacted”, in place of a list of companies.")
+    own.goto("/?company=heineken&exclude_list=Contacted")
+    own.get_by_text("holds a question, not companies; give the name of a list of companies").wait_for()
+
+
+def test_a_saved_question_is_replaced_by_companies_only_if_that_is_confirmed(own: Any) -> None:
+    assert own.request.put("/lists/Brewers", data={"question": {"anchors": [{"company": "heineken"}]}}).ok
+    own.goto("/")
+    pasted(own, "Carlsberg").get_by_role("button", name="Save as a list").click()
+    own.get_by_label("Name", exact=True).fill("Brewers")
+    # Twice at once: nobody has read yet what the page asks.
+    own.evaluate("const form = document.querySelector('#saving form'); form.requestSubmit(); form.requestSubmit()")
+    own.get_by_text("“Brewers” is the saved list of a question. Replace it with 1 company?").wait_for()
+    own.wait_for_load_state("networkidle")
+    assert companies_of(own, "Brewers") is None
+    own.get_by_role("button", name="Replace it").click()
+    toast(own, "It replaces a question.")
+    assert companies_of(own, "Brewers") == ["carlsberg"]
+
+
+def test_the_company_asked_about_and_those_without_a_rank_have_headings_of_their_own(own: Any) -> None:
+    keep(own, "Contacted", "heineken", "carlsberg", "starbucks")
+    ranking(own, "/?company=heineken&min_probability=0.2&k=10")
+    own.route("**/lists/Contacted/compare?*", without_ranks)
+    own.get_by_role("button", name="Saved lists").click()
+    own.get_by_role("dialog", name="Saved lists").get_by_role("button", name="Contacted", exact=True).click()
+    dialog = own.get_by_role("dialog", name="Contacted", exact=True)
+    dialog.wait_for()
+    assert part(dialog, "On the list: the company you ask about") == ["Heineken N.V."]
+    assert part(dialog, "On the list, not among the first 250") == ["Starbucks Corporation"]
+    assert part(dialog, "further down") == []
+    assert "cosine 1.00" not in dialog.inner_text()
+
+
+def without_ranks(route: Any) -> None:
+    """Answers as if the ranking were too long to hold those that are on the list alone: the sample is small."""
+    answer = route.fetch()
+    found = answer.json()
+    here = [each for each in found["in_both"] if each["id"] == "starbucks"]
+    found["in_both"] = [each for each in found["in_both"] if each["id"] != "starbucks"]
+    for each in here:
+        each["rank"] = each["probability"] = None
+    found["only_here"] = [each for each in found["only_here"] if each["id"] != "starbucks"] + here
+    route.fulfill(response=answer, json=found)
+
+
 def test_an_excluded_list_that_is_gone_is_said_and_can_be_dropped(own: Any) -> None:
     own.goto("/?company=heineken&exclude_list=Gone")
     own.get_by_role("heading", name="Unknown list").wait_for()
@@ -175,10 +234,14 @@ def test_ranking_and_list_go_along_as_excel(own: Any) -> None:
     own.get_by_role("button", name=f"Accept {shown[0]}").click()
     own.get_by_role("button", name=f"Reject {shown[1]}").click()
     toast(own, f"{shown[1]} rejected.")
+    own.get_by_role("button", name=f"Note on {shown[0]}").click()
+    own.get_by_label("Why? A few words").fill("same shelf")
+    own.get_by_role("button", name="Save the note").click()
+    toast(own, f"{shown[0]} noted.")
     name, rows = workbook(own, own.get_by_role("button", name="Download Excel"))
     assert name == "competitors-heineken.xlsx"
     assert [each["name"] for each in rows] == [shown[0], *shown[2:]]
-    assert (rows[0]["verdict"], rows[1]["verdict"]) == ("competitor", None)
+    assert [(each["verdict"], each["note"]) for each in rows[:2]] == [("competitor", "same shelf"), (None, None)]
     assert rows[0]["employees"] is not None
 
     keep(own, "Contacted", "carlsberg", "starbucks")

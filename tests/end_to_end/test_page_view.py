@@ -8,7 +8,7 @@ import pytest
 
 from similarity.index.attributes import parse_schema
 from tests.end_to_end.conftest import Opened, serving
-from tests.end_to_end.page_parts import names, ranking, row
+from tests.end_to_end.page_parts import names, ranking, row, toast
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import CALIBRATION, add_generation, company, filled_index
 
@@ -128,6 +128,34 @@ def test_the_head_of_a_column_sorts_and_turns_the_order_round(opened: Opened, si
     head.get_by_role("button").click()
     assert lines(page) == ["Shoe Shop A", "Shoe Shop D", "Shoe Shop B", "Shoe Shop C"]
     assert head.get_attribute("aria-sort") == "ascending"
+
+
+def test_the_sorted_column_is_seen_beside_the_map(opened: Opened, sized_address: str) -> None:
+    page = opened(sized_address, width=1400)
+    for sort, label in (("attributes.market_cap", "Market cap"), ("score", "Cosine")):
+        page.goto(f"/?company=acme&view=table&map=1&sort={sort}")
+        lines(page)
+        assert heads(page)[1:4] == ["#", "Company", label]
+
+
+def test_files_say_that_they_keep_the_order_of_the_ranking(page: Any) -> None:
+    ranking(page, "/?company=acme&sort=name")
+    with page.expect_download():
+        page.get_by_role("button", name="Download CSV").click()
+    toast(page, "5 companies downloaded, in the order of the ranking.")
+    assert "in the order of the ranking" in page.locator("#xlsx").get_attribute("title")
+
+
+def test_the_buttons_of_a_located_company_leave_its_cosine_to_be_read(page: Any) -> None:
+    ranking(page, "/?company=acme")
+    page.get_by_label("Where is this company in the ranking?").fill("clogs")
+    page.keyboard.press("Enter")
+    page.locator(".located").wait_for()
+    for width in (1400, 390):
+        page.set_viewport_size({"width": width, "height": 860})
+        cosine = page.locator(".located .match small").bounding_box()
+        accept = page.locator(".located .verdict").first.bounding_box()
+        assert cosine["x"] + cosine["width"] <= accept["x"] or cosine["y"] + cosine["height"] <= accept["y"], width
 
 
 def test_verdicts_and_keys_work_in_the_table(own: Any) -> None:

@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from similarity.feedback.protocol import FeedbackEvent
+
 from .ranking_schemas import Hit, Ranking, Reason
 
 FACTS = ("id", "name", "domain", "country", "industry")
@@ -23,15 +25,17 @@ def csv_rows(ranking: Ranking, further: Sequence[str] = ()) -> list[tuple[object
     ]
 
 
-def xlsx_rows(ranking: Ranking, verdicts: Mapping[str, str], further: Sequence[str] = ()) -> list[tuple[object, ...]]:
-    """Return the rows of `csv_rows` with the attributes of the hits, and the verdict on each, by its id."""
+def xlsx_rows(
+    ranking: Ranking, verdicts: Mapping[str, FeedbackEvent], further: Sequence[str] = ()
+) -> list[tuple[object, ...]]:
+    """Return the rows of `csv_rows` with the attributes of the hits, and verdict and note on each, by its id."""
     names, values = attribute_columns([hit.company.get("attributes", {}) for hit in ranking.hits])
-    header = ("rank", *FACTS, *names, "score", "probability", "verdict", "reason", "warning", *further)
+    header = ("rank", *FACTS, *names, "score", "probability", "verdict", "note", "reason", "warning", *further)
     rows = [
         (
             *_front(hit),
             *attributes,
-            *(hit.score, hit.probability, verdicts.get(hit.company["id"]), *_back(hit, further)),
+            *(hit.score, hit.probability, *_judged(verdicts.get(hit.company["id"])), *_back(hit, further)),
         )
         for hit, attributes in zip(ranking.hits, values, strict=True)
     ]
@@ -63,6 +67,10 @@ def file_name(ranking: Ranking) -> str:
 def name_in_file(name: str) -> str:
     """Return a name with a hyphen for each character that a file name should not have."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", name)
+
+
+def _judged(event: FeedbackEvent | None) -> tuple[object, ...]:
+    return (event.verdict.value, event.note) if event else (None, None)
 
 
 def _front(hit: Hit) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.feedback.labels import latest_verdicts
-from similarity.feedback.protocol import UnknownList, Workspace
+from similarity.feedback.protocol import FeedbackEvent, UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
 from similarity.search.names.index_queries import possible_ids
 from similarity.search.names.resolver import FoundCompany, Resolved, Resolver
@@ -168,13 +168,13 @@ class SearchService:
             )
         return replace(question.asked(), exclude_lists=lists)
 
-    def verdicts(self, anchor: str, user: str) -> dict[str, str]:
+    def verdicts(self, anchor: str, user: str) -> dict[str, FeedbackEvent]:
         """Return the user's valid verdicts on pairs with the company `anchor`, by the id of the other company."""
         if self._workspace is None:
             return {}
         latest = latest_verdicts(self._workspace.events(company=anchor, user=user))
         events = (event for by_user in latest.values() for event in by_user.values())
-        return {event.hit if event.anchor == anchor else event.anchor: event.verdict.value for event in events}
+        return {event.hit if event.anchor == anchor else event.anchor: event for event in events}
 
     def ranking_about(self, reference: str, question: Question) -> LibraryRanking:
         """Return the ranking of a question whose anchor `reference` must be known.

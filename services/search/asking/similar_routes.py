@@ -145,7 +145,7 @@ def ranked(
 ) -> Response:
     """A ranking as finished JSON, or as a table if that is wanted; 304 if the caller has it already.
 
-    `further`: members that only its hits have, for the table. XLSX also has the caller's verdicts.
+    `further`: members that only its hits have, for the table. XLSX also has the caller's verdicts and notes.
     """
     wanted = wanted_format(chosen, request.headers.get("accept", ""))
     if wanted == "xlsx":

@@ -1,6 +1,7 @@
 """The rows of a list, from JSON, a table or plain lines. A row that cannot be read stays a row, with the reason."""
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,9 +25,13 @@ IS_EXCEL = "this is an Excel file or an archive; save the list as CSV (in Excel:
 MAX_CELLS = 100
 """Of a plain line; a line of a spreadsheet has fewer."""
 
+LINE_NUMBER = re.compile(r"\s*[0-9]{1,4}[.)]\s+(?=\S)")
+TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")
+"""Behind a name, as news write it: (NASDAQ: PEP)."""
+
 # Usual names of the columns of such lists, as `column_key` writes them; a "company" in front is left out.
 HEADINGS: Mapping[str, tuple[str, ...]] = {
-    "name": ("name", "company", "organisation", "organization", "firm"),
+    "name": ("name", "company", "organisation", "organization", "firm", "firma", "unternehmen", "entreprise"),
     "domain": ("domain", "website", "websiteurl", "url", "web", "homepage", "site"),
     "country": ("country", "countryname", "countrycode", "land", "pays"),
 }
@@ -98,7 +103,8 @@ def rows_of_table(raw: bytes) -> ListRows:
 def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or cells between tabs, one of them a website.
 
-    A country behind the last comma of a name ("Delta, USA") is the row's country.
+    A country behind the last comma of a name ("Delta, USA") is the row's country. A number in front ("1. Delta") and a
+    ticker in brackets at the end are left out, and so is a first line that only names columns.
 
     Raises:
         Problem: its encoding is unknown, or there are too many lines.
@@ -111,9 +117,18 @@ def rows_of_lines(raw: bytes) -> ListRows:
     except UnicodeDecodeError as error:
         raise _invalid(f"the text is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     numbered = enumerate(io.StringIO(text, newline=None), 1)
-    lines = list(islice(((number, line) for number, line in numbered if line.strip()), MAX_ROWS + 1))
+    lines = list(islice(((number, line) for number, line in numbered if line.strip()), MAX_ROWS + 2))  # a header, too
+    if len(lines) > 1 and _names_columns(lines[0][1]):
+        del lines[0]
     _check_count(lines)
     return ListRows([_row_of_line(number, line) for number, line in lines])
+
+
+def _names_columns(line: str) -> bool:
+    """Return whether each cell of a line is a heading, and one that of a name or a website."""
+    cells = [cell for cell in line.strip().split("\t", MAX_CELLS) if cell.strip()]
+    fields = [_field_of(cell) for cell in cells]
+    return all(fields) and not {"name", "domain"}.isdisjoint(fields)
 
 
 def _row_of_line(number: int, line: str) -> ListRow:
@@ -123,13 +138,19 @@ def _row_of_line(number: int, line: str) -> ListRow:
 
 
 def _cells(line: str) -> dict[str, str]:
-    cells = [cell.strip() for cell in line.split("\t") if cell.strip()]
+    cells = [cell.strip() for cell in _without_number(line).split("\t") if cell.strip()]
     websites = dict.fromkeys(cell for cell in cells if is_domain(cell))  # a set that keeps the order
     names = [cell for cell in cells if cell not in websites]
     # "Booking.com" may be a name too; an address with a path or an @ is not.
     bare = [cell for cell in websites if "/" not in cell and "@" not in cell]
-    name, country = _without_country(next(iter(names + bare), ""))
+    words = next(iter(names + bare), "")
+    name, country = _without_country(TICKER.sub("", words).strip() or words)
     return {"name": name, "domain": next(iter(websites), ""), "country": country}
+
+
+def _without_number(line: str) -> str:
+    number = LINE_NUMBER.match(line)
+    return line[number.end() :] if number else line
 
 
 def _without_country(name: str) -> tuple[str, str]:
@@ -143,11 +164,15 @@ def _columns(record: Mapping[str, object]) -> dict[str, str]:
     """Return the column of each field: the first with one of its headings."""
     found: dict[str, str] = {}
     for column in record:
-        key = column_key(column)
-        for field, headings in HEADINGS.items():
-            if key in headings or key.removeprefix("company") in headings:
-                found.setdefault(field, column)
+        if field := _field_of(column):
+            found.setdefault(field, column)
     return found
+
+
+def _field_of(column: str) -> str:
+    """Return the field that a heading names, or an empty string."""
+    key = column_key(column)
+    return next((field for field, known in HEADINGS.items() if {key, key.removeprefix("company")} & {*known}), "")
 
 
 def _list_row(number: int, cells: Mapping[str, str]) -> ListRow:

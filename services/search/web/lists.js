@@ -10,6 +10,7 @@ const pathOf = (name) => `/lists/${encodeURIComponent(name)}`;
 const OF_QUESTION = "A list keeps the question: companies, filters and exclusions. Open it later to see which hits are new.";
 const OF_COMPANIES = "A list of companies can be excluded, downloaded and compared. Choose the name of one to add to it.";
 let saving = null; // what the dialog is to save: a question, or {companies}
+let agreed = null; // the name of a list of the other kind that may be replaced
 let last = null; // {name, about}: what was saved last, and about which companies or words
 
 export async function lookForLists() {
@@ -75,23 +76,43 @@ export function openSavingCompanies(companies) {
 
 function showSaving(words) {
   byId("saving-note").textContent = words;
-  byId("saving-error").textContent = "";
+  askNothing();
   byId("list-name").removeAttribute("list");
   byId("saving").showModal();
+}
+
+function askNothing() {
+  agreed = null;
+  byId("saving-error").textContent = "";
+  byId("saving").querySelector(".primary").textContent = "Save";
+}
+
+// A list of the other kind is replaced only by a second press: what excludes or opens it would no longer work.
+function mayReplace(name, content, hasAgreed) {
+  const isOther = content && Boolean(content.companies) !== Boolean(saving.companies);
+  if (!isOther || hasAgreed) return true;
+  agreed = name;
+  byId("saving-error").textContent = content.companies
+    ? `“${name}” is a list of ${counted(content.companies.length, "company", "companies")}. Replace it with this question? Links and lists that exclude it no longer work then. Or choose another name.`
+    : `“${name}” is the saved list of a question. Replace it with ${counted(saving.companies.length, "company", "companies")}? Or choose another name.`;
+  byId("saving").querySelector(".primary").textContent = "Replace it";
+  return false;
 }
 
 async function save(event) {
   event.preventDefault();
   const name = byId("list-name").value.trim();
   if (!name) return;
+  const hasAgreed = agreed === name; // before anything is waited for: Enter pressed twice is no answer
   if (saving.companies) {
-    await saveCompanies(name);
+    await saveCompanies(name, hasAgreed);
     return;
   }
   let replaced;
   let kept;
   try {
     replaced = await contentBefore(name);
+    if (!mayReplace(name, replaced, hasAgreed)) return;
     kept = (await ask(pathOf(name), { method: "PUT", body: { question: saving } })).question;
     await look(name);
   } catch (error) {
@@ -113,11 +134,12 @@ async function save(event) {
   if (replaced?.companies) await readShortlists();
 }
 
-async function saveCompanies(name) {
+async function saveCompanies(name, hasAgreed) {
   let replaced = null;
   let done;
   try {
     if (!isShortlist(name)) replaced = await contentBefore(name);
+    if (!mayReplace(name, replaced, hasAgreed)) return;
     done = await addToShortlist(name, saving.companies);
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
@@ -224,4 +246,5 @@ export function startLists() {
   byId("open-lists").addEventListener("click", openLists);
   byId("save").addEventListener("click", () => openSaving());
   byId("saving").querySelector("form").addEventListener("submit", save);
+  byId("list-name").addEventListener("input", askNothing);
 }

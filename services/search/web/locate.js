@@ -63,14 +63,14 @@ function showCandidates({ title, detail, candidates, suggestions = [] }) {
 function show(found, free) {
   shown = found;
   const { company, rank } = found;
+  const isItself = found.removed_by.some((each) => each.by === "anchor" && each.company === company.id); // no competitor, whatever its cosine
   const words = [...placeOf(found), ...found.removed_by.map(wordsFor), ...(free ? placeOf(free).map((each) => `Without ${withoutWhat(found)}: ${each}`) : [])];
   fill(
     el("div", { class: "located-head" },
       el("p", { class: "title" }, companyLink(company, "name", company.name), siteLink(company.domain, "site"), el("span", { class: "site" }, facts(company))),
-      match(found),
-      el("span", { class: "verdicts" }, ...verdictButtons(found))),
+      ...(isItself ? [] : [match(found), el("span", { class: "verdicts" }, ...verdictButtons(found))])),
     ...words.map((each) => el("p", {}, each)),
-    el("p", { class: "because" }, ...(because({ ...found }) ?? [])),
+    el("p", { class: "because" }, ...((!isItself && because({ ...found })) || [])),
     ...found.warnings.map((each) => el("p", { class: "note" }, each)),
     rank && el("p", {}, whereToLook(company.id, rank)));
   showLocatedVerdict();
@@ -97,7 +97,7 @@ const withoutWhat = ({ removed_by }) => [...new Set(removed_by.map(({ by }) => (
 function wordsFor({ by, company, field }) {
   const same = company && company !== shown.company.id ? `It counts as the same company as ${company} (same website or text), which ` : "";
   const own = (words) => (same ? `${same}${words}.` : `It ${words}.`);
-  if (by === "anchor") return same ? own("is what you ask about") : "You ask about it.";
+  if (by === "anchor") return same ? own("is what you ask about") : "This is the company that you ask about: it has no rank in its own ranking.";
   if (by === "negative") return same ? own("you look away from") : "You look away from it.";
   if (by === "exclude") return same ? own("you exclude") : "You exclude it.";
   if (by === "duplicate") return `Folded into ${nameIn(company)}: the same company, by website or text.`;

@@ -8,11 +8,11 @@ import { MAX_ANCHORS, current, go } from "./state.js";
 
 // What the service takes for the column of names or of domains (services/search/matches/match_rows.py; a test compares them).
 const HEADINGS = new Set([
-  "name", "company", "organisation", "organization", "firm",
+  "name", "company", "organisation", "organization", "firm", "firma", "unternehmen", "entreprise",
   "domain", "website", "websiteurl", "url", "web", "homepage", "site",
 ]);
 
-let rows = []; // {answer, box, choice}: what a line of the list was matched with, and what was made of it
+let rows = []; // {key, chosen, box, node}: a line of the list (its key is what was written), and what was made of it
 
 function openPaste() {
   byId("paste-error").textContent = "";
@@ -44,7 +44,12 @@ function isTable(lines) {
 const isHeading = (key) => HEADINGS.has(key) || HEADINGS.has(key.replace(/^company/, ""));
 
 function show({ rows: answers, unused_columns: unused = [] }) {
-  rows = answers.map(rowOf);
+  const before = [...rows]; // a line that is still there keeps what was made of it
+  rows = answers.map((answer) => {
+    const key = JSON.stringify(answer.asked);
+    const at = before.findIndex((row) => row.key === key);
+    return rowOf(answer, key, at < 0 ? null : before.splice(at, 1)[0]);
+  });
   const found = answers.filter(({ id }) => id).length;
   byId("matched-title").textContent = `${found} of ${counted(answers.length, "line")} found${unused.length ? `; columns not used: ${unused.join(", ")}` : ""}`;
   byId("matches").replaceChildren(...rows.map(({ node }) => node));
@@ -52,15 +57,18 @@ function show({ rows: answers, unused_columns: unused = [] }) {
   countChosen();
   byId("matched-title").focus();
   say(byId("matched-title").textContent);
+  const [{ id, asked }] = answers;
+  if (answers.length === 1 && !id && /[,;]/.test(asked.name)) byId("paste-error").textContent = "Nothing found: write one company per line.";
 }
 
-function rowOf(answer) {
+function rowOf(answer, key, before) {
   const { asked, id, company, confidence, how, candidates = [], miss } = answer;
   // A bare website is both name and domain of a line, but was written once.
   const words = typeof asked === "string" ? asked : [...new Set(Object.values(asked ?? {}).filter(Boolean))].join(", ");
-  const row = { answer, chosen: id };
-  row.box = el("input", { type: "checkbox", "aria-label": `Use ${company?.name ?? words}`, disabled: !id, onchange: countChosen });
-  row.box.checked = Boolean(id);
+  const isKept = before?.chosen && [id, ...candidates.map((each) => each.id)].includes(before.chosen);
+  const row = { key, chosen: isKept ? before.chosen : id };
+  row.box = el("input", { type: "checkbox", "aria-label": `Use ${company?.name ?? words}`, disabled: !row.chosen, onchange: countChosen });
+  row.box.checked = isKept ? before.box.checked : Boolean(id);
   const others = candidates.filter((each) => each.id !== id);
   const choice = others.length > 0 && el("select", { "aria-label": `Company for ${words}`, onchange: (event) => {
     row.chosen = event.target.value;
@@ -68,7 +76,7 @@ function rowOf(answer) {
     row.box.checked = Boolean(row.chosen);
     countChosen();
   } }, !id && el("option", { value: "" }, "Choose…"), ...[company, ...others].filter(Boolean).map((each) =>
-    el("option", { value: each.id, selected: each.id === id }, [each.name, each.domain, each.country].filter(Boolean).join(" · "))));
+    el("option", { value: each.id, selected: each.id === row.chosen }, [each.name, each.domain, each.country].filter(Boolean).join(" · "))));
   const where = company && [company.domain, company.country].filter(Boolean).join(" · ");
   row.node = el("tr", { class: id ? null : "missed" },
     el("td", {}, row.box), el("td", {}, words),

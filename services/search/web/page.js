@@ -21,7 +21,7 @@ import { remember, showRecent, startRecent } from "./recent.js";
 import { showQuestion, titleOf } from "./question.js";
 import { addPage, addReasons, openAll, rowOf, showHits, showNew, showRows, shownHits } from "./results.js";
 import { markListed, startShortlists } from "./shortlists.js";
-import { labelOf, sortKey } from "./sorting.js";
+import { isReversed, labelOf, sortKey } from "./sorting.js";
 import { DEFAULT_K, addressOf, current, follow, go, note, onlyWords, requestFor } from "./state.js";
 import { startTable } from "./table.js";
 import { hideLess, showView, startView } from "./view.js";
@@ -261,10 +261,13 @@ function showTally() {
   ].filter(Boolean).join(" · ");
   const rows = Math.min(hits.length - out, MOST_ROWS);
   byId("csv").title = byId("xlsx").title = [
-    rows < hits.length - out ? `the first ${rows} companies` : counted(rows, "company", "companies"), out && `without the ${out} rejected`,
+    rows < hits.length - out ? `the first ${rows} companies` : counted(rows, "company", "companies"), out && `without the ${out} rejected`, filesOrder(),
   ].filter(Boolean).join(", ");
   markListed();
 }
+
+// The service writes the files, and only this page knows another order.
+const filesOrder = () => (sortKey() === "rank" && !isReversed() ? "" : "in the order of the ranking");
 
 // What is on the page, without what was rejected.
 const downloadTable = (format) => softly(async () => {
@@ -276,7 +279,7 @@ const downloadTable = (format) => softly(async () => {
   const name = answer.anchors[0].company?.id ?? "description";
   const { path, params, body } = requestFor("/similar", asked, { reasons: Math.min(rows, MOST_REASONS), format });
   await download(path, { params, body, name: `competitors-${name}.${format}` });
-  return toast(`${counted(rows, "company", "companies")} downloaded${out.length ? `, without the ${out.length} rejected` : ""}.`);
+  return toast(`${counted(rows, "company", "companies")} downloaded${[out.length && `without the ${out.length} rejected`, filesOrder()].filter(Boolean).map((each) => `, ${each}`).join("")}.`);
 });
 
 const share = softly(async () => {

@@ -8,7 +8,7 @@ import { ProblemError, manners } from "./ask.js";
 export function showProblem(problem, retry, further = []) {
   byId("start").hidden = true;
   const choices = problem.candidates ?? problem.suggestions ?? [];
-  const box = el("section", { class: problem.candidates ? "problem choice" : "problem" },
+  const box = el("section", { class: problem.candidates ? "problem candidates" : "problem" },
     el("h1", {}, problem.title),
     el("p", { class: "detail" }, problem.detail),
     offences(problem),

@@ -9,6 +9,7 @@ import { rowOf, shownHits } from "./results.js";
 import { current, go } from "./state.js";
 
 const COMPARED = 50; // hits of the ranking that a list is compared with
+const RANKED = 250; // hits that have a rank there (MAX_HITS of the service)
 const MOST_ROWS = 200; // of one part of the dialog
 const pathOf = (name) => `/lists/${encodeURIComponent(name)}`;
 
@@ -78,14 +79,27 @@ export const openShortlist = softly(async (name, other = "", company = about) =>
   say(`${name}: ${byId("shortlist-about").textContent}`);
 });
 
-function partsOf({ companies, in_both, only_here, only_there, other }) {
+function partsOf({ companies, company, in_both, only_here, only_there, other }) {
   if (companies) return [{ title: counted(companies.length, "company", "companies"), members: companies, isOn: true }];
+  if (other) {
+    return [
+      { title: "On both lists", members: in_both, isOn: true },
+      { title: "Only on this list", members: only_here, isOn: true },
+      { title: `Only on “${other}”`, members: only_there, isOn: false },
+    ];
+  }
+  const others = only_here.filter(({ id }) => id !== company.id);
   return [
-    { title: other ? "On both lists" : "On the list and in the ranking", members: in_both, isOn: true },
-    { title: other ? "Only on this list" : "On the list, further down in the ranking", members: only_here, isOn: true },
-    { title: other ? `Only on “${other}”` : "In the ranking, not on the list", members: only_there, isOn: false },
+    { title: "On the list and in the ranking", members: in_both, isOn: true },
+    { title: "On the list, further down in the ranking", members: others.filter(({ rank }) => rank), isOn: true },
+    { title: `On the list, not among the first ${RANKED}`, members: others.filter(({ rank }) => !rank), isOn: true },
+    { title: "On the list: the company you ask about", members: only_here.filter(({ id }) => id === company.id).map(unranked), isOn: true },
+    { title: "In the ranking, not on the list", members: only_there, isOn: false },
   ];
 }
+
+// No company is a competitor of itself, however alike.
+const unranked = (member) => ({ ...member, score: null, probability: null });
 
 function partNode({ title, members, isOn }) {
   const isRanked = members.some(({ score }) => score !== null);

@@ -21,8 +21,9 @@ function possible(hits) {
 
 function columnsOf(hits) {
   const usual = [hits.some(({ probability }) => probability !== null) ? "probability" : "score", "country", "industry", "domain", sizeField(), "verdict"];
-  const wanted = current().columns ?? usual;
-  return possible(hits).filter((key) => wanted.includes(key));
+  const wanted = current().columns ?? [...usual, sortKey()];
+  const shown = possible(hits).filter((key) => wanted.includes(key));
+  return [...shown.filter((key) => key === sortKey()), ...shown.filter((key) => key !== sortKey())]; // what sorts is not to be scrolled for
 }
 
 export function startTable(onChange) {

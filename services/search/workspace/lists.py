@@ -186,7 +186,7 @@ class ListsService:
 
     def _asked(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
         if saved.companies is not None:
-            raise WrongKindOfList(f"the list {saved.name!r} holds companies, not a query; see /lists/NAME/companies")
+            raise WrongKindOfList(f"the list {saved.name!r} holds companies, not a question; see /lists/NAME/companies")
         try:
             question = Question.model_validate({**_question_of(saved), **changes})
         except ValidationError as error:

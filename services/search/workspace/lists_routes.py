@@ -131,7 +131,7 @@ def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: Sh
         found = shortlists.members(name, query, caller)
         wanted = wanted_format(query.format, request.headers.get("accept", ""))
         if wanted != "json":
-            return table_response(table_of(found), wanted, name=name_in_file(name))
+            return table_response(table_of(found, has_notes=wanted == "xlsx"), wanted, name=name_in_file(name))
         return Response(found.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
 
     @router.post(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from similarity.company import AttributeValue, Company, EmbeddedCompany, Vector
-from similarity.feedback.protocol import Workspace
+from similarity.feedback.protocol import FeedbackEvent, Workspace
 from similarity.feedback.shortlists import companies_of, shortlists
 from similarity.index.protocol import Generation
 from similarity.search.names.resolver import Resolver
@@ -71,6 +71,7 @@ class Member(CompanyReference):
         examples=[0.81],
     )
     verdict: str | None = Field(default=None, description="Your verdict on it and the company asked about.")
+    note: str = Field(default="", description="Your note with that verdict.")
 
 
 class Members(BaseModel):
@@ -104,7 +105,7 @@ class _Ranked:
     company: Company
     vector: Vector
     hits: Mapping[str, Hit]
-    verdicts: Mapping[str, str]
+    verdicts: Mapping[str, FeedbackEvent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +192,13 @@ class ShortlistService:
         return sorted(members, key=_place)
 
 
-def table_of(members: Members) -> list[tuple[object, ...]]:
-    """Return the companies of a list as the rows of a table, the first of which is the header."""
+def table_of(members: Members, *, has_notes: bool) -> list[tuple[object, ...]]:
+    """Return the companies of a list as the rows of a table, the first of which is the header.
+
+    `has_notes`: with a column for the notes, which programs that read CSV do not expect.
+    """
     names, values = attribute_columns([each.attributes for each in members.companies])
-    asked = ("rank", "score", "probability", "verdict") if members.company else ()
+    asked = ("rank", "score", "probability", "verdict", *(("note",) if has_notes else ())) if members.company else ()
     rows = (
         (*_values(each, FACTS), *attributes, *_values(each, asked), each.deleted)
         for each, attributes in zip(members.companies, values, strict=True)
@@ -214,13 +218,15 @@ def _member(company_id: str, document: EmbeddedCompany | None, ranked: _Ranked |
     if ranked is None:
         return Member(**facts)
     hit = ranked.hits.get(company_id)
+    judged = ranked.verdicts.get(company_id)
     score = float(np.clip(document.vector @ ranked.vector, -1.0, 1.0)) if document.has_vector else None
     return Member(
         **facts,
         rank=hit and hit.rank,
         score=None if score is None else round(score, 6),
         probability=hit.probability if hit else None,
-        verdict=ranked.verdicts.get(company_id),
+        verdict=judged.verdict.value if judged else None,
+        note=judged.note if judged else "",
     )
 
 

@@ -155,7 +155,10 @@ def test_a_shortlist_is_excluded_by_a_service_and_from_an_index_alike(
         said = run(*asked, "already contacted", *place)
         assert [hit["id"] for hit in json.loads(said.out)] == ["clogs", "zapatos"]
         assert "there is no list 'nothing'" in run(*asked, "nothing", *place).error
-        assert "holds a query, not companies" in run(*asked, "shoes", *place).error
+        assert (
+            "holds a question, not companies; give the name of a list of companies"
+            in run(*asked, "shoes", *place).error
+        )
     (tmp_path / "own.db.workspace").unlink()
     assert "there is no list 'already contacted'" in run(*asked, "already contacted", "--index", "own.db").error
 

@@ -196,11 +196,38 @@ def test_pasted_lines_are_names_websites_or_both(client: TestClient) -> None:
         ("Nike, Inc.", ("Nike, Inc.", "", "")),
         ("Alpha, Germany\talpha.de", ("Alpha", "Germany", "alpha.de")),
         (", USA", (", USA", "", "")),
+        (" 1. Nestlé", ("Nestlé", "", "")),
+        ("2)\tAdidas, Germany", ("Adidas", "Germany", "")),
+        ("PepsiCo Inc. (NASDAQ: PEP)", ("PepsiCo Inc.", "", "")),
+        ("Amcor (the packers)", ("Amcor (the packers)", "", "")),
+        ("(NYSE: K)", ("(NYSE: K)", "", "")),
+        ("3.", ("3.", "", "")),
+        ("3M", ("3M", "", "")),
     ],
 )
-def test_a_country_behind_a_comma_is_no_part_of_the_name(line: str, cells: tuple[str, str, str]) -> None:
+def test_country_number_and_ticker_are_no_part_of_the_name(line: str, cells: tuple[str, str, str]) -> None:
     [row] = match_rows.rows_of_lines(line.encode()).rows
     assert (row.row.name, row.row.country, row.row.domain) == cells
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ("Firma\tLand\nNestlé\tSchweiz", ["Nestlé"]),
+        ("Company Name\nNestlé", ["Nestlé"]),
+        ("Land\nNestlé", ["Land", "Nestlé"]),
+        ("Firma\tNestlé\nAdidas", ["Firma", "Adidas"]),
+        ("Name", ["Name"]),
+    ],
+)
+def test_a_first_line_that_only_names_columns_is_no_company(lines: str, names: list[str]) -> None:
+    assert [row.row.name for row in match_rows.rows_of_lines(lines.encode()).rows] == names
+
+
+def test_a_header_does_not_count_as_a_row() -> None:
+    assert len(match_rows.rows_of_lines(b"name\n" + b"a\n" * MAX_ROWS).rows) == MAX_ROWS
+    with pytest.raises(Problem, match="more than 5,000 rows"):
+        match_rows.rows_of_lines(b"name\n" + b"a\n" * (MAX_ROWS + 1))
 
 
 def test_a_line_with_more_cells_than_a_spreadsheet_has_is_a_miss(client: TestClient) -> None:

@@ -265,15 +265,17 @@ def test_an_excel_file_has_rank_probability_and_verdict(whole: TestClient, index
     add_generation(index, "second", companies(), calibration=CALIBRATION)
     index.promote("second")
     keep(whole, ids=["as-nord", "clogs", "boots"])
-    whole.post("/feedback", json={"anchor": "boots", "hit": "acme", "verdict": "competitor"})
+    whole.post("/feedback", json={"anchor": "boots", "hit": "acme", "verdict": "competitor", "note": "same shops"})
     answer = whole.get(f"/lists/{NAME}/companies?format=xlsx&company=Acme")
     [header, *rows] = openpyxl.load_workbook(io.BytesIO(answer.content)).worksheets[0].values
     table = [dict(zip(header, row, strict=True)) for row in rows]
-    assert [(row["id"], row["rank"], row["verdict"]) for row in table] == [
-        ("boots", 1, "competitor"),
-        ("clogs", 2, None),
-        ("as-nord", 5, None),
+    assert [(row["id"], row["rank"], row["verdict"], row["note"]) for row in table] == [
+        ("boots", 1, "competitor", "same shops"),
+        ("clogs", 2, None, None),
+        ("as-nord", 5, None, None),
     ]
+    table_of_text = whole.get(f"/lists/{NAME}/companies?format=csv&company=Acme").text
+    assert table_of_text.splitlines()[0].endswith("score,probability,verdict,deleted")  # programs read these columns
     assert [row["score"] for row in table] == pytest.approx([0.9, 0.8, 0.1], abs=1e-3)
     logit = CALIBRATION.slope * 0.9 + CALIBRATION.intercept
     assert table[0]["probability"] == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-3)
