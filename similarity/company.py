@@ -6,7 +6,6 @@ turns a raw row into a record (stripping, Unicode form, domains).
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidCompany
+from similarity.formats.normal_forms import normalized
 
 Vector: TypeAlias = NDArray[np.float32]
 AttributeValue: TypeAlias = str | int | float | bool
@@ -27,6 +27,8 @@ DOT_SEGMENTS = frozenset({".", ".."})
 # Underscores are not allowed in host names by RFC 1123, but real websites have them.
 DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 ATTRIBUTE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+MAX_WEBSITE_READ = 2_048
+"""Characters; a host name stands at the beginning."""
 MAX_NAME_CHARACTERS = 512
 MAX_DESCRIPTION_CHARACTERS = 200_000
 MAX_LIST_ITEMS = 100
@@ -202,7 +204,7 @@ def normalize_domain(website: str) -> str:
     Raises:
         InvalidCompany: the text contains no host name.
     """
-    text = website.strip()
+    text = website[:MAX_WEBSITE_READ].strip()
     if not text:
         return ""
     try:
@@ -219,7 +221,7 @@ def normalize_domain(website: str) -> str:
 
 def name_key(name: str) -> str:
     """Return the form in which names and aliases are compared: NFKC, case-folded, single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return " ".join(normalized("NFKC", name).casefold().split())
 
 
 def _check_text(field_name: str, text: str, limit: int, *, required: bool = False) -> None:

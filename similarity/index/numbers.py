@@ -33,7 +33,8 @@ GROUPED_PATTERN = re.compile(
 DOTTED_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,}(?:,[0-9]+)?")
 # "1.200" is 1.2 in English and 1200 in German.
 AMBIGUOUS_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
-DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# No digit is tried twice: a cell may have millions of them.
+DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")
 
 
 def number_of(text: str) -> float | None:

@@ -17,6 +17,7 @@ from similarity.errors import (
     NoLiveGeneration,
     UnknownGeneration,
 )
+from similarity.formats.normal_forms import normalized
 from similarity.index.cjk import with_bigrams
 from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.ranker import Ranker, ranker_from_json
@@ -223,5 +224,5 @@ def filter_key(value: str) -> str:
 
 def fold(text: str) -> str:
     """Return the form in which words are compared: case-folded, without accents, in NFC, CJK text as bigrams."""
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    return with_bigrams(unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c))))
+    apart = normalized("NFKD", text.casefold())
+    return with_bigrams(normalized("NFC", "".join(c for c in apart if not unicodedata.combining(c))))

@@ -16,7 +16,7 @@ def without_markup(text: str) -> str:
     'Makes nuts & bolts.'
     """
     if "<" not in text:
-        return html.unescape(text) if "&" in text else text
+        return _unescaped(text) if "&" in text else text
     parts: list[str] = []
     position, hidden, hidden_from = 0, "", 0
     for tag in TAG.finditer(text):
@@ -29,4 +29,12 @@ def without_markup(text: str) -> str:
         elif name not in INLINE:
             parts.append(" ")
     parts.append(text[hidden_from if hidden else position :])  # what is not closed is not hidden
-    return " ".join(html.unescape("".join(parts)).split()) if parts and position else html.unescape(text)
+    return " ".join(_unescaped("".join(parts)).split()) if parts and position else _unescaped(text)
+
+
+def _unescaped(text: str) -> str:
+    """Return the text with entities decoded; unchanged if one is a number that is too long for Python."""
+    try:
+        return html.unescape(text)
+    except ValueError:
+        return text

@@ -2,7 +2,6 @@
 
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +19,7 @@ from similarity.errors import (
     InvalidCompany,
     InvalidInput,
 )
+from similarity.formats.normal_forms import normalized
 from similarity.formats.plain_values import plain_value
 from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
 from similarity.index.numbers import ambiguous_thousands, is_finite, is_number, number_of_cell
@@ -229,7 +229,7 @@ def clean_text(value: object, field_name: str) -> str:
         raise InvalidCompany(field_name, f"must be text, not {type(value).__name__}")
     if isinstance(value, float) and not is_finite(value):
         raise InvalidCompany(field_name, "is an infinite number")
-    text = unicodedata.normalize("NFC", str(value)).strip()
+    text = normalized("NFC", str(value)).strip()
     if field_name == "id":
         return text
     return "" if text.casefold() in MISSING else without_markup(text)

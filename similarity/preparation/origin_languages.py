@@ -55,7 +55,7 @@ _TRIGGER = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])\s*")
 _WORD = re.compile(r"[ldsLDS]['’]|[^\W_][\w.'’\-]*")
-_ENDINGS = re.compile(r"[。.!?！？]+$")
+_ENDINGS = "。.!?！？"
 
 
 def drop_other_origin_sentences(text: str) -> str:
@@ -78,7 +78,7 @@ def drop_other_origin_sentences(text: str) -> str:
 def _tells_origin_only(sentence: str) -> bool:
     if _TRIGGER.search(sentence) is None:
         return False
-    clauses = re.split("[，、,]", _ENDINGS.sub("", sentence.strip()))
+    clauses = re.split("[，、,]", sentence.strip().rstrip(_ENDINGS))
     if all(_CJK_CLAUSE.fullmatch(clause.strip()) or _is_latin_place(clause) for clause in clauses):
         return True
     words = _WORD.findall(sentence.replace("The company", " "))

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from similarity.formats.normal_forms import normalized
+
 # Thai, Lao, Burmese, Khmer, Hangul, kana, ideographs: words are not separated by spaces, or have suffixes.
 _ALONE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
@@ -31,9 +33,9 @@ def unaccented(text: str) -> str:
     """The text in plain letters: without accents, invisible characters, full-width forms and signs such as ™."""
     if text.isascii():  # ten times as fast
         return text
-    apart = unicodedata.normalize("NFKD", _SIGNS.sub(" ", text)).translate(_PLAIN)
+    apart = normalized("NFKD", _SIGNS.sub(" ", text)).translate(_PLAIN)
     seen = (each for each in apart if not unicodedata.combining(each) and unicodedata.category(each) != "Cf")
-    return unicodedata.normalize("NFC", "".join(seen))
+    return normalized("NFC", "".join(seen))
 
 
 def words_of(text: str) -> list[str]:

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from similarity.formats.normal_forms import normalized
+
 # ISO 3166-1: both codes and the usual English name, then other spellings that lists use.
 _SPELLINGS = """
 AD|AND|Andorra; AE|ARE|United Arab Emirates|UAE; AF|AFG|Afghanistan; AG|ATG|Antigua and Barbuda; AI|AIA|Anguilla;
@@ -91,7 +93,7 @@ def countries_differ(one: str, other: str) -> bool:
 
 
 def _key(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    decomposed = normalized("NFKD", text).casefold()
     letters = "".join(each for each in decomposed if not unicodedata.combining(each) and each not in ".'’")
     return " ".join(re.sub(r"[\W_]+", " ", letters).split()).removeprefix("the ")
 

@@ -46,6 +46,10 @@ from similarity.search.reranking.scores import RankedAnchor
 
 """Companies that a search box reads, to show the largest of them first."""
 
+MAX_BATCH_CHARACTERS = 100_000_000
+"""Of the descriptions in the rankings of several queries, which are in memory together."""
+TOO_LONG = InvalidInput("the answers before this one are too long in all; ask in several batches, or with a smaller k")
+
 T = TypeVar("T")
 
 
@@ -96,7 +100,16 @@ class Searcher:
             live = self.live()
             self._encode_together(questions, live)
             similar = max(MAX_SIMILAR_NAMES // max(len(questions), 1), 1)
-            return live, [self._ranking_or_error(question, live, similar) for question in questions]
+            rankings: list[RankingOrError] = []
+            characters = 0
+            for question in questions:
+                ranking = (
+                    TOO_LONG if characters > MAX_BATCH_CHARACTERS else self._ranking_or_error(question, live, similar)
+                )
+                rankings.append(ranking)
+                if isinstance(ranking, Ranking):
+                    characters += sum(len(hit.company.description) for hit in ranking.hits)
+            return live, rankings
 
         return retry_if_retired(run_once)
 

@@ -138,7 +138,16 @@ def test_a_long_text_is_prepared() -> None:
 
 @pytest.mark.parametrize("settings", [TextSettings(), TextSettings(drop_places=True)])
 @pytest.mark.parametrize(
-    "run", ["A" * 2_000, "3F2504E0" * 40, " " * 190_000, "A, " * 5_000, " and" * 5_000, "A" * 2_000 + "#,本社"]
+    "run",
+    [
+        "A" * 2_000,
+        "3F2504E0" * 40,
+        " " * 190_000,
+        "A, " * 5_000,
+        " and" * 5_000,
+        "A" * 2_000 + "#,本社",
+        "Der Sitz ist in Ulm " + "." * 150_000,
+    ],
 )
 def test_no_run_of_characters_makes_the_preparation_try_every_way_to_cut_it(run: str, settings: TextSettings) -> None:
     # Each of these took minutes, or would have taken years.

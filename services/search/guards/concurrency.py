@@ -8,6 +8,7 @@ A request may turn out to be heavy while it is answered. It then moves to the ot
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from .rate_limits import PAY_THE_REST
 from .refusals import REFUSED, header, is_open, refuse, secret_in
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
+SECONDS_TO_LEAVE_ROOM = 30.0
+REFUSED_KEYS = 16
 BUSY = "the service is working on as many requests as it can; send the request again in a second"
 log = logging.getLogger(__name__)
 
@@ -37,8 +40,8 @@ class Gate:
     A request waits in the queue for at most `seconds`. The request that has waited longest gets the next permit. `key`
     is the Authorization header of a request; None if it has none. If the queue is full, a new request may take the slot
     of another one: the last request of the key with the most waiting requests. The new request's own key must have
-    fewer waiting requests than that key. Of requests that may take half a minute (`is_long`), a key has one fewer than
-    there are permits.
+    fewer waiting requests than that key. For SECONDS_TO_LEAVE_ROOM after a request was refused, other keys leave one
+    permit free.
     """
 
     def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
@@ -49,7 +52,9 @@ class Gate:
         self._permits = asyncio.Semaphore(at_once)
         # The keys of the waiting requests by their deadlines; the request that has waited longest is the first.
         self._waiting: dict[asyncio.Timeout, bytes | None] = {}
-        self._long: Counter[bytes] = Counter()
+        self._inside: Counter[bytes | None] = Counter()
+        self._refused: dict[bytes | None, float] = {}
+        """The last keys that were refused, and when."""
 
     @property
     def waiting(self) -> int:
@@ -66,25 +71,36 @@ class Gate:
         if not self.full:
             return False
         waiting = Counter(self._waiting.values())
-        return waiting[key] + 1 >= max(waiting.values(), default=0)
+        is_refused = waiting[key] + 1 >= max(waiting.values(), default=0)
+        if is_refused:
+            self._remember_refused(key)
+        return is_refused
 
-    async def enter(self, key: bytes | None = None, *, is_long: bool = False) -> bool:
+    async def enter(self, key: bytes | None = None) -> bool:
         """Take a permit, after a wait if necessary; return whether the request has one. If so, call `leave` later."""
-        if self.refuses(key) or (is_long and key is not None and self._long[key] >= max(1, self.at_once - 1)):
+        if self.refuses(key) or self._leaves_room(key):
             return False
-        self._count_long(key, is_long)
         if not self._permits.locked():
             await self._permits.acquire()
         elif not await self._wait(key):
-            self._count_long(key, -is_long)
+            self._remember_refused(key)
             return False
         self.inside += 1
+        self._inside[key] += 1
         return True
 
-    def _count_long(self, key: bytes | None, change: int) -> None:
-        if key is not None and change:
-            self._long[key] += change
-            self._long = +self._long  # without keys that have none left
+    def _leaves_room(self, key: bytes | None) -> bool:
+        """Return whether a request with `key` leaves the last permit to another key that was refused lately."""
+        if self.at_once == 1 or self._inside[key] < self.at_once - 1:
+            return False
+        since = time.monotonic() - SECONDS_TO_LEAVE_ROOM
+        return any(moment > since for other, moment in self._refused.items() if other != key)
+
+    def _remember_refused(self, key: bytes | None) -> None:
+        self._refused.pop(key, None)
+        self._refused[key] = time.monotonic()
+        if len(self._refused) > REFUSED_KEYS:
+            del self._refused[next(iter(self._refused))]
 
     async def _wait(self, key: bytes | None) -> bool:
         """Wait in the queue for a permit; return whether the request has one."""
@@ -108,10 +124,12 @@ class Gate:
         del self._waiting[deadline]
         deadline.reschedule(asyncio.get_running_loop().time())
 
-    def leave(self, key: bytes | None = None, *, is_long: bool = False) -> None:
+    def leave(self, key: bytes | None = None) -> None:
         """Give the permit of `enter` back. The request that has waited longest takes it."""
         self.inside -= 1
-        self._count_long(key, -is_long)
+        self._inside[key] -= 1
+        if not self._inside[key]:
+            del self._inside[key]
         self._permits.release()
 
 
@@ -139,7 +157,6 @@ class Permit:
         self._gates = gates
         self._scope = scope
         self._key = secret_in(header(scope, b"authorization"))
-        self._is_long = scope["path"] in HEAVY_PATHS
         self._gate: Gate | None = None
 
     @property
@@ -150,14 +167,14 @@ class Permit:
     async def enter(self, gate: Gate) -> bool:
         """Take a permit of `gate`; return whether there was one. A permit of the other gate is given back first."""
         self.leave()
-        if await gate.enter(self._key, is_long=self._is_long):
+        if await gate.enter(self._key):
             self._gate = gate
         return self._gate is not None
 
     def leave(self) -> None:
         """Give the permit back, if the request has one."""
         if self._gate is not None:
-            self._gate.leave(self._key, is_long=self._is_long)
+            self._gate.leave(self._key)
             self._gate = None
 
     async def become_heavy(self) -> None:

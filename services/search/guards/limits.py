@@ -114,9 +114,10 @@ class Bodies:
     async def _check_depth(self, scope: Scope, body: bytearray) -> None:
         """Raise a Problem if the body is JSON and nested more deeply than `json_depth`."""
         media_type = (header(scope, b"content-type") or b"json").lower().partition(b";")[0]
-        if b"json" not in media_type:
+        lines = b"ndjson" in media_type or b"jsonl" in media_type or media_type == b"application/octet-stream"
+        if b"json" not in media_type and not lines:
             return
-        most, lines = self._settings.json_depth, b"ndjson" in media_type or b"jsonl" in media_type
+        most = self._settings.json_depth
 
         def check() -> bool:
             return too_deep(bytes(body), most, lines=lines)

@@ -8,6 +8,7 @@ from itertools import islice
 
 from pydantic import ValidationError
 
+from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
 from similarity.ingest.encodings import as_utf_8
@@ -97,7 +98,8 @@ def rows_of_table(raw: bytes) -> ListRows:
         else _list_row(row.number, {field: str(row.record[column]) for field, column in columns.items()})
         for row in rows
     ]
-    return ListRows(listed, tuple(column for column in rows[0].record if column not in columns.values()))
+    unused = [column for column in rows[0].record if column not in columns.values()]
+    return ListRows(listed, tuple(map(_printable, unused)))
 
 
 def rows_of_lines(raw: bytes) -> ListRows:
@@ -131,6 +133,11 @@ def _names_columns(line: str) -> bool:
     return all(fields) and not {"name", "domain"}.isdisjoint(fields)
 
 
+def _printable(name: str) -> str:
+    """Return a name without the half surrogate pairs that invalid bytes become, which no answer can have."""
+    return name.encode("utf-8", "replace").decode()
+
+
 def _row_of_line(number: int, line: str) -> ListRow:
     if line.count("\t") >= MAX_CELLS:
         return ListRow(number, MatchRow(), f"the line has more than {MAX_CELLS} cells; send only name and website")
@@ -155,6 +162,8 @@ def _without_number(line: str) -> str:
 
 def _without_country(name: str) -> tuple[str, str]:
     """Return a name and the country behind its last comma, which may not be a legal form: "SA" is Saudi Arabia, too."""
+    if len(name) > MAX_NAME_CHARACTERS:  # refused later
+        return name, ""
     before, _, after = (part.strip() for part in name.rpartition(","))
     is_country = before and country_code(after) and core_of(name) != core_of(before)
     return (before, after) if is_country else (name, "")

@@ -40,7 +40,7 @@ def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
 
 def names_header(names: Iterable[str]) -> str:
     """Return names or sentences for a header, which a table has no place for: percent-encoded, cut at MAX_HEADER."""
-    return ", ".join(map(quote, names))[:MAX_HEADER]
+    return ", ".join(quote(name, errors="replace") for name in names)[:MAX_HEADER]
 
 
 def table_response(rows: Sequence[Sequence[object]], chosen: Literal["csv", "xlsx"], *, name: str) -> Response:

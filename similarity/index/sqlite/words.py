@@ -17,6 +17,7 @@ from similarity.index.sqlite.vocabulary import Vocabulary
 from similarity.index.validation import filter_key, fold, storable
 
 MAX_MISSPELLED_WORDS = 8
+MAX_QUERY_WORDS = 12
 LAST_CHARACTER = "\U0010ffff"
 # The weights of name, aliases, domain and description.
 WORD_WEIGHTS = "10.0, 8.0, 5.0, 1.0"
@@ -67,11 +68,12 @@ def find_misspelled(
 
 
 def word_query(text: str) -> str:
-    """Return the FTS5 expression for all words of `text`, the last one as a prefix; empty if it has no words.
+    """Return the FTS5 expression for the first words of `text`, the last one as a prefix; empty if it has no words.
 
-    The bigrams of a CJK word are one phrase.
+    The bigrams of a CJK word are one phrase. Each word narrows the answer, but beyond MAX_QUERY_WORDS only costs time.
     """
-    words = [word.replace('"', '""') for word in text.split() if any(character.isalnum() for character in word)]
+    distinct = dict.fromkeys(word for word in text.split() if any(character.isalnum() for character in word))
+    words = [word.replace('"', '""') for word in list(distinct)[:MAX_QUERY_WORDS]]
     return " ".join(f'"{with_bigrams(word)}"' for word in words) + "*" if words else ""
 
 

@@ -15,6 +15,7 @@ from rapidfuzz.distance import OSA
 
 from similarity.company import DOMAIN_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
+from similarity.formats.normal_forms import normalized
 from similarity.index.cjk import is_cjk
 from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 
@@ -190,7 +191,7 @@ def _words_of(name: str) -> list[str]:
     """Return the words of a name in plain letters, without punctuation and without a legal form in CJK characters."""
     for form in CJK_LEGAL_FORMS:
         name = name.replace(form, " ")
-    decomposed = unicodedata.normalize("NFKD", name).casefold().translate(PLAIN_LETTERS)
+    decomposed = normalized("NFKD", name).casefold().translate(PLAIN_LETTERS)
     plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
     words = _WORD_SEPARATORS.sub(" ", _REMOVED_PUNCTUATION.sub("", plain))
     # Some software writes "S.p.A." as "S p A".

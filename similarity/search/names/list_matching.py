@@ -94,7 +94,7 @@ class RowMatcher:
             return match
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
             return self._contradicted(row, match.company)
-        if not self.as_typed and match.how in {How.ID, How.NAME}:
+        if not self.as_typed and match.how in {How.ID, How.NAME} and self.has_time():
             found = list(self._find(core_of(row.name)).values())
             if larger := larger_namesakes(row.name, match.company, found, self.schema):
                 return _contested(row, match.company, larger)

@@ -14,6 +14,7 @@ from similarity.index.numbers import (
     number_key,
     number_keys,
     number_name,
+    number_of_cell,
 )
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
@@ -93,3 +94,10 @@ def test_truth_and_text_are_no_numbers(value: object, *, number: bool) -> None:
 )
 def test_what_no_float64_comes_near_is_not_finite(number: float, *, finite: bool) -> None:
     assert is_finite(number) is finite
+
+
+def test_a_cell_of_many_digits_is_read_in_one_pass() -> None:
+    # Where the time grows with the square of the length, this takes minutes.
+    assert number_of_cell("0" * 200_000 + "x") is None
+    assert [number_of_cell(text) for text in ("1.5", "1.", ".5", "1e3", "+7")] == [1.5, 1, 0.5, 1e3, 7]
+    assert [number_of_cell(text) for text in (".", "e3")] == [None, None]

@@ -36,3 +36,8 @@ def test_any_text_can_be_cleaned(text: str) -> None:
 
 def test_a_long_text_of_open_tags_takes_linear_time() -> None:
     assert without_markup("<script" * 50_000).startswith("<script")
+
+
+def test_a_number_that_is_too_long_for_python_is_no_entity() -> None:
+    text = f"Makes nuts &#{'9' * 5_000}; &amp; bolts"
+    assert without_markup(text) == text

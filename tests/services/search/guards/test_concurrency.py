@@ -87,7 +87,7 @@ def test_one_key_cannot_keep_the_others_out_of_the_queue() -> None:
             entered = await gate.enter(key)
             if entered:
                 await asyncio.sleep(0.01)
-                gate.leave()
+                gate.leave(key)
             return entered
 
         asked = {name: [asyncio.create_task(one(key)) for _ in range(number)] for name, key, number in floods}
@@ -101,18 +101,18 @@ def test_one_key_cannot_keep_the_others_out_of_the_queue() -> None:
     assert asyncio.run(served()) == [[True] * 5 + [False] * 4, [True], [False] * 3]
 
 
-def test_one_key_leaves_a_permit_to_others_where_its_requests_are_long() -> None:
+def test_a_key_leaves_a_permit_to_another_one_that_was_refused() -> None:
     async def entered() -> list[bool]:
-        gate = Gate(at_once=3, queue=0, seconds=5)
-        long = [await gate.enter(b"ann", is_long=True) for _ in range(3)]
-        other = await gate.enter(b"bob", is_long=True)
-        gate.leave(b"bob", is_long=True)
-        short = await gate.enter(b"ann")
-        gate.leave(b"ann", is_long=True)
-        again = await gate.enter(b"ann", is_long=True)
-        return [*long, other, short, again]
+        gate = Gate(at_once=2, queue=0, seconds=5)
+        alone = [await gate.enter(b"ann"), await gate.enter(b"ann")]
+        refused = await gate.enter(b"bob")
+        ann_refused = await gate.enter(b"ann")
+        gate.leave(b"ann")
+        more_of_ann = await gate.enter(b"ann")
+        bob_again = await gate.enter(b"bob")
+        return [*alone, refused, ann_refused, more_of_ann, bob_again]
 
-    assert asyncio.run(entered()) == [True, True, False, True, True, True]
+    assert asyncio.run(entered()) == [True, True, False, False, False, True]
 
 
 @pytest.mark.parametrize("header", [b"Bearer secret", b"bEaReR  secret", b"bearer\tsecret", b" Bearer secret "])

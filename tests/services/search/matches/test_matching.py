@@ -230,6 +230,18 @@ def test_a_header_does_not_count_as_a_row() -> None:
         match_rows.rows_of_lines(b"name\n" + b"a\n" * (MAX_ROWS + 1))
 
 
+def test_a_line_of_combining_marks_is_a_miss(client: TestClient) -> None:
+    # Where they are normalised in a time that grows with the square of their number, this takes minutes.
+    [row] = send(client, ("a" + "\u0315\u0300" * 500_000).encode(), "text/plain").json()["rows"]
+    assert "at most 512 characters" in row["miss"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/csv"])
+def test_a_column_name_that_is_not_utf_8_is_answered(client: TestClient, accept: str) -> None:
+    headers = {"Content-Type": "text/csv", "Accept": accept}
+    assert client.post("/match", content=b"name,\xff\nCoke,1\n", headers=headers).status_code == 200
+
+
 def test_a_line_with_more_cells_than_a_spreadsheet_has_is_a_miss(client: TestClient) -> None:
     cells = "\t".join(f"{number:x}.co\tx{number:x}" for number in range(400_000))
     rows = send(client, f"Coke\n{cells}\nCoke".encode(), "text/plain").json()["rows"]
