@@ -85,6 +85,10 @@ class ConstantIndex:
         """All values that a filter asks for."""
         return list(among)
 
+    def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
+        """Nothing: no other company has the name of the anchor."""
+        return []
+
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         """The anchor, whatever its id."""
         return dict.fromkeys(ids, self._anchor)

@@ -60,8 +60,8 @@ def _unused_filters(index: CompanyIndex, request: PageRequest, hits: Sequence[Si
 
 def _ranges_of_texts(index: CompanyIndex, request: PageRequest) -> Iterator[str]:
     """Yield a warning for each range of an attribute that holds texts: so do cells of a CSV file without a type."""
-    declared = index.attributes().types
     names = [each.field.removeprefix(ATTRIBUTES) for each in request.filters if each.has_range]
+    declared = index.attributes().types if names else {}
     undeclared = [name for name in names if name not in declared]
     nearest = index.similar(request.generation.name, request.vector, k=NEIGHBOURS).hits if undeclared else ()
     for name in undeclared:
