@@ -59,7 +59,7 @@ def manual_page(document: Schema) -> str:
     ]
     return PAGE.format(
         title=escape(document["info"]["title"]),
-        description=escape(document["info"]["description"]),
+        description=_prose(document["info"]["description"]),
         contents="\n".join(_contents_of(tag, operations) for tag in _tags(operations)),
         operations="\n".join(_operation(*operation) for operation in operations),
         objects="\n".join(_object(name, schema) for name, schema in document["components"]["schemas"].items()),
