@@ -75,12 +75,12 @@ def followed(index: str) -> str:
     """Return the file that a symbolic link names, so that its workspace, bundles and audit record are beside it.
 
     Raises:
-        InvalidInput: there is a workspace or a folder of bundles beside the link, where earlier releases made them.
+        InvalidInput: a workspace, bundles or an audit record are beside the link, where earlier releases made them.
     """
     if not os.path.islink(index):  # noqa: PTH114 - it may be a URL
         return index
     file = os.path.realpath(index)
-    for suffix in (".workspace", ".bundles"):
+    for suffix in (".workspace", ".bundles", ".audit.jsonl"):
         beside, wanted = Path(f"{index}{suffix}"), Path(f"{file}{suffix}")
         if beside.exists() and not (wanted.exists() and beside.samefile(wanted)):
             raise InvalidInput(

@@ -13,6 +13,7 @@ def plain_value(value: object) -> object:
     (12.5, 3, '2020-01-31')
     """
     if isinstance(value, Decimal):
+        value = Decimal("nan") if value.is_snan() else value  # a signalling one cannot be converted
         return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
     if not isinstance(value, date | time | timedelta):
         return value

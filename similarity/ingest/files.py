@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import IS_OLE, OLE_MAGIC, ZIP_MAGIC, open_sheet, zip_problem
 from similarity.formats.json_text import read_json
-from similarity.ingest.csv_rows import csv_header, csv_rows
+from similarity.ingest.csv_rows import csv_header, csv_rows, names_twice
 from similarity.ingest.encodings import OnNote, as_utf_8
 from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, bounded_lines, unpacked
 from similarity.ingest.records import column_names_of
@@ -140,6 +140,8 @@ def _names_of_schema(schema: "pyarrow.Schema") -> list[str]:
     for each in schema:
         is_nested = each.name == "attributes" and pyarrow.types.is_struct(each.type)
         names += [f"attributes.{member.name}" for member in each.type] if is_nested else [each.name]
+    if len(set(names)) < len(names):
+        raise InvalidInput(names_twice(names, "schema"))
     return names
 
 

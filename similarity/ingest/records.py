@@ -35,6 +35,9 @@ MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "
 FALLBACK_COLUMNS = {"domain": "website"}
 FIELD_SYNONYMS = {column: name for name, column in FALLBACK_COLUMNS.items()}
 SEPARATORS = re.compile(r"[\s_-]+")
+NESTED = "attributes."
+MAX_BITS = 10_000
+"""Of a whole number that becomes text; Python refuses to write much longer ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +111,10 @@ class Columns:
         """Return the column that holds a field or, as `attributes.NAME`, an attribute of a record."""
         prefix, _, attribute = field_name.partition(".")
         if attribute and prefix == "attributes":
-            return self.attributes[attribute]
+            return self.attributes.get(attribute, field_name)
         column = self.fields.get(field_name, field_name)
         # Not FALLBACK_COLUMNS.get(): a file may have a column whose name is empty or None.
-        if record.get(column) or field_name not in FALLBACK_COLUMNS:
+        if field_name not in FALLBACK_COLUMNS or not _is_empty(record.get(column)):
             return column
         fallback = FALLBACK_COLUMNS[field_name]
         is_only = field_name in self.fields and fallback not in self.fields
@@ -160,13 +163,19 @@ def attribute_values(record: Record, columns: Columns) -> dict[str, object]:
     """Return the raw values of the attributes of a record: the members of its object `attributes`, and its columns.
 
     A member whose name differs from that of a declared attribute only in case, blanks, hyphens and underscores is that
-    attribute, if no other member has its name.
+    attribute, if no other member has its name. A column `attributes.NAME` is a member, and an empty column counts only
+    where there is no member.
     """
     nested = record.get("attributes")
     members = {str(name): value for name, value in nested.items()} if isinstance(nested, Mapping) else {}
     declared = {column_key(name): name for name in columns.schema.types if name not in members}
-    values = {declared.pop(column_key(name), name): value for name, value in members.items()}
-    return values | {name: record[column] for name, column in columns.attributes.items() if column in record}
+    names = {member: declared.pop(column_key(member), member) for member in members}
+    names |= {column.removeprefix(NESTED): name for name, column in columns.attributes.items() if column not in record}
+    values = {names[member]: value for member, value in members.items()}
+    for name, column in columns.attributes.items():
+        if column in record and not (name in values and _is_empty(record[column])):
+            values[name] = record[column]
+    return values
 
 
 def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRecord:
@@ -229,6 +238,8 @@ def clean_text(value: object, field_name: str) -> str:
         raise InvalidCompany(field_name, f"must be text, not {type(value).__name__}")
     if isinstance(value, float) and not is_finite(value):
         raise InvalidCompany(field_name, "is an infinite number")
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise InvalidCompany(field_name, "is a number of too many digits")
     text = normalized("NFC", str(value)).strip()
     if field_name == "id":
         return text
@@ -256,11 +267,17 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
     attributes: dict[str, AttributeValue] = {}
     warnings: list[str] = []
     ambiguous: set[str] = set()
+    nested = record.get("attributes")
+    if isinstance(nested, list | bool | int | float) and "attributes" not in columns.attributes.values():
+        warnings.append(f"attributes: must be an object, not {type(nested).__name__}; ignored")
     for name, raw in attribute_values(record, columns).items():
         value, declared = plain_value(raw), columns.schema.types.get(name)
         if value is not None and not isinstance(value, str | bool | int | float):
             expected = "text, a number, a date, true or false"
             warnings.append(f"attributes.{name}: must be {expected}, not {type(value).__name__}; ignored")
+            continue
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+            warnings.append(f"attributes.{name}: is a number of too many digits; ignored")
             continue
         scalar = value if isinstance(value, bool | int | float) and not _is_nan(value) else None
         text = clean_text(value, f"attributes.{name}") if scalar is None else str(scalar)
@@ -282,6 +299,10 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         else:
             warnings.append(f"attributes.{name}: {text!r:.40} is not a number like 12500, 12,500 or 12.5; ignored")
     return attributes, tuple(warnings), frozenset(ambiguous)
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str | list | tuple) and not value)
 
 
 def _is_nan(value: object) -> bool:

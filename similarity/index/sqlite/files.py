@@ -61,7 +61,7 @@ def refuse_database(path: Path) -> None:
 
 def refuse_beside(path: Path) -> None:
     """Raise InvalidInput if `path` is the log, the workspace or a bundle of a database, or would be."""
-    path = path.absolute()
+    path = path.resolve()
     beside = [path.with_name(path.name.removesuffix(each)) for each in BESIDE if path.name.endswith(each)]
     beside += [each.with_suffix("") for each in path.parents if each.suffix == ".bundles"]
     for database in beside:

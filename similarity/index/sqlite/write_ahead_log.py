@@ -24,6 +24,7 @@ from similarity.index.sqlite.checkpoints import FileState, open_shared_memory
 Words: TypeAlias = NDArray[np.uint32]
 
 NO_SEED: Words = np.zeros((1, 2), np.uint32)
+LOOKS_AT_LOG = 3
 SECONDS_BETWEEN_TRIES = 0.01
 MILLISECONDS_WITHOUT_WRITERS = 500
 SECONDS_FOR_WRITERS = 0.15  # a waiting writer tries every tenth of a second
@@ -157,10 +158,15 @@ def require_readable_log(path: Path, *, kind: str) -> None:
     because SQLite removes the log when the last connection is closed.
     """
     log = _beside(path, "-wal")
-    header = None
+    header, hidden = None, ""
     try:
-        while header != (header := _LogState.of(path).header):  # another process may begin the log again meanwhile
-            hidden = _hidden_commits(log)
+        for _ in range(LOOKS_AT_LOG):  # a frame may be read while another process writes it
+            while header != (header := _LogState.of(path).header):  # the log may be restarted meanwhile
+                hidden = _hidden_commits(log)
+            if not hidden:
+                return
+            header = None
+            time.sleep(SECONDS_BETWEEN_TRIES)
     except FileNotFoundError:  # no process has the file open
         return
     if hidden:

@@ -184,3 +184,33 @@ def test_columns_are_checked_before_the_first_row(tmp_path: Path, columns: Colum
     path.write_text("id,title,description\n1,a,b\n")
     with pytest.raises(InvalidInput, match=message):
         file_columns(path, columns)
+
+
+def test_a_named_member_of_an_object_of_attributes_is_that_attribute(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    rows: list[dict[str, object]] = [
+        {"id": "a", "name": "A", "description": "x", "attributes": {"Staff": "50", "offices": ["Bonn"]}},
+        {"id": "b", "name": "B", "description": "y", "attributes": ["odd"], "stage": ""},
+        {
+            "id": "c",
+            "name": "C",
+            "description": "z",
+            "attributes": {"stage": "seed", "digits": 10**5_000},
+            "stage": None,
+        },
+    ]
+    with path.open("w") as file:
+        for row in rows[:2]:
+            file.write(f"{json.dumps(row)}\n")
+    columns = Columns.from_pairs([], ["employees:number=Staff", "stage"])
+    found = file_columns(path, columns).columns
+    parsed = [parse_record(row, columns=found, now=datetime.now(UTC)) for row in rows]
+    changes = [each.change for each in parsed]
+    assert [each.company.attributes for each in changes if not isinstance(each, DeletedCompany)] == [
+        {"employees": 50}, {}, {"stage": "seed"},
+    ]  # fmt: skip
+    assert [[warning.partition(":")[0] for warning in each.warnings] for each in parsed] == [
+        ["attributes.offices"], ["attributes"], ["attributes.digits"],
+    ]  # fmt: skip
+    names = [name for each in parsed for name in each.warned_fields]
+    assert [found.column_of({}, name) for name in names] == names
