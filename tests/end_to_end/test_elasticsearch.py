@@ -118,7 +118,7 @@ def test_an_erased_company_is_gone(similarity: Run, ingested: str) -> None:
     assert "comac" in [company for company, _ in answers(similarity, ingested, "Boeing")]
     similarity("erase", "comac", "--no-compact", "--index", ingested)
     assert "comac" not in [company for company, _ in answers(similarity, ingested, "Boeing")]
-    similarity("find", "comac", "--index", ingested, fails=True)
+    assert "comac" not in similarity("find", "comac", "--index", ingested)  # "Comau" is spelled almost like it
 
 
 def test_a_wrong_address_is_one_line(similarity: Run) -> None:

@@ -88,7 +88,7 @@ def test_the_demo_says_that_its_port_is_taken_before_it_works(tmp_path: Path) ->
         (tmp_path / stamp).touch()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        command = ["make", "demo", f"VENV={tmp_path}", f"PORT={port}"]
+        command = ["make", "--no-print-directory", "demo", f"VENV={tmp_path}", f"PORT={port}"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert done.stdout.startswith(f"Port {port} is taken")
