@@ -1,4 +1,4 @@
-"""Stopped runs, models and cells that commit 6b0b8ad wrote are continued and read."""
+"""Stopped runs and models that commit 6b0b8ad wrote are continued and read."""
 
 import json
 import shutil
@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tests.training.tiny_model import TOPICS, losses, topic_pairs
-from training.config import TrainSettings, settings_values
+from training.config import TrainSettings
 from training.data.selection import prepare
-from training.papers.cells import kept_or
 from training.papers.sentences import SentenceSettings, SentenceTask
 from training.run.processes import Processes
 from training.run.task import PairTask
@@ -21,7 +20,6 @@ from training.train import fit
 pytestmark = pytest.mark.training
 
 WRITTEN = Path(__file__).parent / "written_by_6b0b8ad"
-REPORTS = Path(__file__).parents[3] / "docs" / "reports"
 USUAL: dict[str, Any] = {
     "model": "model",
     "steps": 6,
@@ -71,13 +69,3 @@ def test_a_run_on_sentences_is_read() -> None:
     assert run.method.startswith(
         "quick-thoughts-block on sentences of descriptions, without labels, 6 steps of batches of 16 sentences"
     )
-
-
-def test_the_cells_of_the_reports_are_not_measured_again() -> None:
-    files = sorted(REPORTS.glob("*/cells/*.json"))
-    assert len(files) > 100
-    for file in files:
-        stored = json.loads(file.read_text())["settings"]
-        others = {name: stored.pop(name) for name in ("pairs", "selection") if name in stored}
-        settings = {**settings_values(TrainSettings.from_values(stored)), **others}
-        kept_or(file, settings, lambda: pytest.fail("measured again"))
