@@ -12,6 +12,7 @@ from similarity.index.filters import FieldFilter
 from similarity.index.protocol import WriteOutcome
 from similarity.index.sqlite import SqliteIndex, search, writing
 from similarity.index.sqlite import index as sqlite_index
+from similarity.index.sqlite.words import MAX_QUERY_WORDS, word_query
 from tests.contract.steps import add_candidate, add_live, found, outcomes
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import connect, damage
@@ -200,3 +201,8 @@ def test_memory_holds_few_matrices_and_filters(index: SqliteIndex, monkeypatch: 
     assert len(matrices) == search.MAX_MATRICES
     assert all(len(matrix._filtered) == 3 for matrix in matrices.values())
     assert found(index.similar("first", unit_vector(1), k=1)) == ["first"]
+
+
+def test_a_query_of_many_words_is_cut_and_a_word_counts_once() -> None:
+    assert word_query("makes " * 200) == '"makes"*'
+    assert word_query(" ".join(f"w{number}" for number in range(200))).count('"w') == MAX_QUERY_WORDS

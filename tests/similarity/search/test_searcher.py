@@ -174,6 +174,14 @@ def test_several_questions_are_answered_from_one_generation(searcher: Searcher) 
     assert [type(each) for each in answers] == [Ranking, UnknownCompany]
 
 
+def test_a_batch_ends_where_its_answers_hold_too_much_text(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("similarity.search.searcher.MAX_BATCH_CHARACTERS", 10)
+    _, (first, second) = searcher.search_all([about("a"), about("b")])
+    assert isinstance(first, Ranking)
+    assert isinstance(second, InvalidInput)
+    assert "ask in several batches" in str(second)
+
+
 @pytest.mark.parametrize("anchor", [{}, {"company": "a", "text": "b"}, {"text": " "}, {"company": "a", "weight": 0.0}])
 def test_an_anchor_is_one_thing_with_a_weight(anchor: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
