@@ -169,12 +169,11 @@ def require_readable_log(path: Path, *, kind: str) -> None:
             time.sleep(SECONDS_BETWEEN_TRIES)
     except FileNotFoundError:  # no process has the file open
         return
-    if hidden:
-        raise IndexUnavailable(
-            f"the log {log} is damaged, which hides {hidden} commits: restore a backup; or go on without them by "
-            f"`sqlite3 '{path}' 'PRAGMA wal_checkpoint(TRUNCATE)'`, and ingest the last changes again",
-            reason=PUBLIC_DAMAGED_LOG.format(kind=kind),
-        )
+    raise IndexUnavailable(
+        f"the log {log} is damaged, which hides {hidden} commits: restore a backup; or go on without them by "
+        f"`sqlite3 '{path}' 'PRAGMA wal_checkpoint(TRUNCATE)'`, and ingest the last changes again",
+        reason=PUBLIC_DAMAGED_LOG.format(kind=kind),
+    )
 
 
 def _hidden_commits(path: Path) -> str:
