@@ -16,19 +16,23 @@ EXACT, PREFIX, WORDS, OTHER = range(4)
 def suggested_companies(index: CompanyIndex, generation: str, query: str, *, limit: int) -> list[Company]:
     """Return up to `limit` companies whose id, name, alias, domain or words match, as a search box shows them.
 
-    The company with the id `query`, in any case and with or without the suffix of an exchange, is the first; the others
-    are in the order of `by_prominence`. If there are none, names with a typing error are searched. If `query` is blank,
-    no company is found.
+    The company with the id `query`, in any case, is the first; the others are in the order of `by_prominence`. The
+    suffix of an exchange may be missing if `query` is a number, or if no name or word matches: DELTA.BK is not the
+    first for "delta". If there are no companies, names with a typing error are searched. If `query` is blank, no
+    company is found.
     """
     if not query.strip():
         return []
     by_id = index.get(generation, possible_ids(query))
     first = {company_id: stored.company for company_id, stored in by_id.items()}
-    first |= {company.id: company for company in listed_as(index, generation, query)}
+    schema = index.attributes()
     found = index.find(generation, query, limit=max(limit, FOUND_TO_ORDER))
+    if not found or query.strip().isdigit():
+        listed = sorted(listed_as(index, generation, query), key=lambda each: -(schema.size_of(each) or 0.0))
+        first |= {company.id: company for company in listed}
     if not first and not found:
         found = index.find_misspelled(generation, query, limit=limit)
-    others = [company for company in by_prominence(found, query, index.attributes()) if company.id not in first]
+    others = [company for company in by_prominence(found, query, schema) if company.id not in first]
     return [*first.values(), *others][:limit]
 
 

@@ -73,3 +73,12 @@ def test_an_id_comes_first_and_a_typing_error_is_forgiven_where_nothing_else_is_
         companies = make_embedded("NKE", name="Nike", aliases=("NK Sports",)), make_embedded("nk", name="NKE Bank")
         index.upsert("first", companies)
         assert [each.id for each in suggested_companies(index, "first", query, limit=5)] == found
+
+
+def test_the_suffix_of_an_exchange_may_be_missing_where_no_name_matches(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        companies = make_embedded("DAL", name="Delta Air Lines"), make_embedded("DELTA.BK", name="Thai Electronics")
+        index.upsert("first", [*companies, make_embedded("7203.T", name="Toyota")])
+        for query, found in (("delta", "DAL"), ("7203", "7203.T"), ("Thai", "DELTA.BK")):
+            assert suggested_companies(index, "first", query, limit=5)[0].id == found
