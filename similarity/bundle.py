@@ -24,7 +24,6 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "manifest.json"
 CARD_FILE = "README.md"
-MULTILINGUAL = "multilingual"
 INPUT_NAMES = ("input_ids", "attention_mask")
 OUTPUT_NAME = "embedding"
 
@@ -46,15 +45,13 @@ class ModelBundle:
 
     @classmethod
     def load(cls, folder: Path | str) -> "ModelBundle":
-        """Return the bundle in `folder`, verified. MULTILINGUAL names the one that ships, if there is no such folder.
+        """Return the bundle in `folder`, verified.
 
         Raises:
             InvalidBundle: a file is missing, unlisted, modified or truncated, the model stores tensors in other files,
                 or the manifest is invalid.
         """
         folder = Path(folder)
-        if str(folder) == MULTILINGUAL and not folder.exists():
-            folder = seed_folder(MULTILINGUAL)
         _check_folder(folder)
         manifest, sha256 = _read_manifest(folder / MANIFEST_FILE)
         _check_file_list(folder, sha256)
@@ -137,15 +134,14 @@ def is_bundle(source: Path | str) -> bool:
     return (Path(source) / MANIFEST_FILE).is_file() and not (Path(source) / "config.json").exists()
 
 
-def seed_folder(name: str = "") -> Path:
-    """Return the folder of a shipped bundle, in a checkout or an installed wheel: MULTILINGUAL, or by default English.
+def seed_folder() -> Path:
+    """Return the folder of the bundle that ships, in a checkout or an installed wheel.
 
     Raises:
         InvalidBundle: there is none, or more than one.
     """
     package = Path(__file__).resolve().parent
-    stores = [store / name for store in (package / "models", package.parent / "models") if (store / name).is_dir()]
-    return only_bundle(stores)
+    return only_bundle([package / "models", package.parent / "models"])
 
 
 def only_bundle(stores: list[Path]) -> Path:

@@ -36,8 +36,7 @@ class TextSettings:
     revision: int = 1
 
 
-DEFAULT_SETTINGS = TextSettings()
-MULTILINGUAL_SETTINGS = TextSettings(revision=2)
+DEFAULT_SETTINGS = TextSettings(revision=2)
 
 
 def embedding_text(company: Company, settings: TextSettings = DEFAULT_SETTINGS) -> str:

@@ -31,7 +31,7 @@ IndexOption = Annotated[
 ]
 BundleOption = Annotated[
     Path | None,
-    typer.Option("--bundle", help="Bundle folder, or multilingual [default: the index's own, else English]"),
+    typer.Option("--bundle", help="Bundle folder [default: the index's own, else the one that ships]"),
 ]
 ColumnOption = Annotated[
     list[str] | None, typer.Option("--column", "-c", metavar="FIELD=COLUMN", help="Which column holds a field")

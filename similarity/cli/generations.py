@@ -86,7 +86,9 @@ def list_(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) ->
 @generations.command()
 def reembed(
     *,
-    bundle: Annotated[Path, typer.Option("--bundle", help="Folder of the new model bundle, or multilingual")],
+    bundle: Annotated[
+        Path | None, typer.Option("--bundle", help="Folder of the new model bundle [default: the one that ships]")
+    ] = None,
     judged: JudgedOption = None,
     trained_on: TrainedOnOption = None,
     without_gate: WithoutGateOption = False,
@@ -104,7 +106,7 @@ def reembed(
 
     Example: `similarity generations reembed --bundle models/NEW --judged judged.tsv --max-rate 200`
     """
-    from similarity.bundle import ModelBundle
+    from similarity.bundle import ModelBundle, seed_folder
     from similarity.company import utc_now
     from similarity.generations.gate import companies_trained_on
     from similarity.generations.new import new_generation
@@ -116,7 +118,7 @@ def reembed(
         raise InvalidInput("give labelled pairs for the gate (--judged FILE), or --no-promote, or --without-gate")
     if judged is not None and without_gate:
         raise InvalidInput("--judged and --without-gate contradict each other; remove one of them")
-    new = ModelBundle.load(bundle)
+    new = ModelBundle.load(bundle or seed_folder())
     with opened(index) as work:
         now = utc_now()
         wanted = new_generation(work.index, new, now=now)
@@ -124,7 +126,7 @@ def reembed(
         if dry_run:
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
             return
-        gate = _gate(work, judged, trained_on or companies_trained_on(bundle)) if judged else None
+        gate = _gate(work, judged, trained_on or companies_trained_on(new.folder)) if judged else None
         encoder = work.encoder(new) if planned.encodes else None
         # Before the candidate exists, because writers load its encoder from the store.
         keep_bundle(new, work.store)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from similarity.bundle import MANIFEST_FILE, MULTILINGUAL, ModelBundle, seed_folder
+from similarity.bundle import MANIFEST_FILE, ModelBundle, seed_folder
 from similarity.errors import InvalidBundle
 from similarity.index.opening import index_name
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
@@ -50,7 +50,7 @@ def bundle_for(index: CompanyIndex, store: Path, *, chosen: Path | None = None) 
 
 
 def stored_bundle(store: Path, encoder_id: str) -> ModelBundle | None:
-    """Return the bundle of this encoder: from the store, else one that ships with the code, else None.
+    """Return the bundle of this encoder: from the store, else the one that ships with the code, else None.
 
     Raises:
         InvalidBundle: the stored bundle is damaged, or of another encoder.
@@ -116,12 +116,11 @@ def _remove_abandoned(store: Path) -> None:
 
 
 def _shipped(encoder_id: str) -> ModelBundle | None:
-    """Return the bundle of this encoder that ships with the code, English or multilingual; None if there is none."""
-    for name in ("", MULTILINGUAL):
-        with suppress(InvalidBundle):
-            folder = seed_folder(name)
-            if folder.name == encoder_id:  # the folder of a bundle that ships has this name
-                return ModelBundle.load(folder)
+    """Return the bundle that ships with the code if it is of this encoder, else None."""
+    with suppress(InvalidBundle):
+        folder = seed_folder()
+        if folder.name == encoder_id:  # the folder of a bundle that ships has this name
+            return ModelBundle.load(folder)
     return None
 
 

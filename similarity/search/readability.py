@@ -15,7 +15,7 @@ def language_warning(what: str, text: str, language: str, languages: Collection[
     named = "" if language in {"en", UNDECIDED} else f" ({language!r})"
     if set(languages) == {"en"}:
         found = f"is not in English{named}, the only language that the encoder reads"
-        advice = "in English, or use an index with the multilingual encoder"
+        advice = "in English, or re-embed the index with an encoder that reads this language"
     else:
         found = f"is in a language{named} that the encoder does not read; it reads {', '.join(languages)}"
         advice = "in one of these languages"

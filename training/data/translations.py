@@ -18,7 +18,7 @@ from pathlib import Path
 
 from similarity.errors import InvalidInput
 from similarity.ingest.files import read_rows
-from similarity.text import MULTILINGUAL_SETTINGS, embedding_text
+from similarity.text import embedding_text
 from training.console import refusing, say
 from training.evaluate.judged import read_companies
 
@@ -121,7 +121,7 @@ def retelling_translations(path: Path, companies: Path) -> Iterator[Translation]
         if company := known.get(str(row.get("id"))):
             original = replace(company, description=first_sentences(company.description))
             translation = replace(company, description=str(row.get("description")))
-            prepared = embedding_text(translation, MULTILINGUAL_SETTINGS)
+            prepared = embedding_text(translation)
             yield Translation(embedding_text(original), str(row.get("lang")), prepared)
 
 

@@ -1,61 +1,104 @@
 """Batches of neighbouring texts, so that a loss that compares all texts of a batch sees hard cases.
 
-batches = NeighbourBatches(TeacherTargets.of_vectors(unit_vectors), batch_texts=128, seed=0)
-for batch in batches.epoch(0): ...   # batch.texts are rows of the vectors
+    batches = NeighbourBatches(vectors, rows, sources, batch_texts=256, seed=0)
+    for batch in batches.epoch(0): ...   # batch.texts are numbers of texts
+
+A row is what a text means: an English text and its translations have the same row, and so the same targets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
 from training.data.batches import TextBatch
 from training.data.pairs import Integers
-from training.distillation.targets import TeacherTargets
 
 NEIGHBOURHOOD = 16
+NEAREST = 48
+"""A neighbourhood is a random sample of so many nearest rows, so that it differs each time."""
+TEXTS_OF_CENTRE = 3
+"""So many texts of the row in the centre are in its neighbourhood: translations of each other."""
+ORIGINALS = 0.35
+"""How often a neighbour is its row's original although it has translations."""
+_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows from which a `share` of the centres is drawn; shares of all sources need not sum to 1."""
+
+    share: float
+    rows: Integers
 
 
 class NeighbourBatches:
-    """Batches of `batch_texts` texts: random centres, each with its nearest texts that are in no earlier batch.
+    """Batches of `batch_texts` texts: random centres, each with a random sample of its nearest rows.
 
-    Nearness is the similarity of `targets`. An epoch contains every text once, except the last few that do not fill a
-    batch. Towards the end of an epoch the remaining neighbours are farther away; the next epoch has other centres. A
-    batch depends only on the seed, the epoch and its number.
+    `vectors`: unit vectors of the rows, float32 `[t, d]`. `rows`: the row of each text, int64 `[texts]`; the first text
+    of a row is the original. An epoch has as many texts as there are, but draws them with replacement. A batch depends
+    only on the seed, the epoch and its number.
 
     Raises:
-        InvalidInput: `batch_texts` is not a multiple of the neighbourhood, or there are too few texts for a batch.
+        InvalidInput: `batch_texts` is not a multiple of the neighbourhood, or there are too few rows.
     """
 
     def __init__(
-        self, targets: TeacherTargets, *, batch_texts: int, seed: int, neighbourhood: int = NEIGHBOURHOOD
+        self,
+        vectors: NDArray[np.float32],
+        rows: Integers,
+        sources: Sequence[Source],
+        *,
+        batch_texts: int,
+        seed: int,
+        neighbourhood: int = NEIGHBOURHOOD,
     ) -> None:
         if batch_texts < neighbourhood or batch_texts % neighbourhood:
             raise InvalidInput(f"batch_texts is {batch_texts}; give a multiple of {neighbourhood}")
-        if len(targets) < batch_texts:
-            raise InvalidInput(f"{len(targets):,} texts do not fill a batch of {batch_texts}; lower batch_texts")
-        self._targets = targets
-        self._batch_texts = batch_texts
+        if len(vectors) < max(batch_texts, neighbourhood + 1):
+            raise InvalidInput(f"{len(vectors):,} texts do not fill a batch of {batch_texts}; lower batch_texts")
+        self._nearest = nearest_rows(vectors, count=min(NEAREST, len(vectors) - 1))
+        self._texts_of: list[list[int]] = [[] for _ in vectors]
+        for text, row in enumerate(rows.tolist()):
+            self._texts_of[row].append(text)
+        self._sources = sources
+        shares = np.array([source.share for source in sources])
+        self._shares = shares / shares.sum()
+        self._neighbourhoods = batch_texts // neighbourhood
         self._neighbourhood = neighbourhood
         self._seed = seed
-        self.batches_per_epoch = len(targets) // batch_texts
+        self.batches_per_epoch = len(rows) // batch_texts
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[TextBatch]:
         """Yield the batches of epoch `number` (from 0), without the first `skip`."""
-        centres = iter(np.random.default_rng([self._seed, number]).permutation(len(self._targets)).tolist())
-        free = np.ones(len(self._targets), dtype=bool)
-        for batch in range(self.batches_per_epoch):
-            groups = []
-            for _ in range(self._batch_texts // self._neighbourhood):
-                centre = next(text for text in centres if free[text])
-                groups.append(self._nearest(centre, free))
-                free[groups[-1]] = False
-            if batch >= skip:
-                yield TextBatch(texts=np.concatenate(groups))
+        for batch in range(skip, self.batches_per_epoch):
+            random = np.random.default_rng([self._seed, number, batch])
+            texts = [text for _ in range(self._neighbourhoods) for text in self._drawn(random)]
+            yield TextBatch(texts=np.array(texts, dtype=np.int64))
 
-    def _nearest(self, centre: int, free: NDArray[np.bool_]) -> Integers:
-        """Return the centre and the nearest texts that are free."""
-        similarities = np.where(free, self._targets.similarities(centre), -np.inf)
-        similarities[centre] = np.inf
-        return np.argpartition(-similarities, self._neighbourhood - 1)[: self._neighbourhood].astype(np.int64)
+    def _drawn(self, random: np.random.Generator) -> list[int]:
+        """Return the texts of one neighbourhood."""
+        rows = self._sources[random.choice(len(self._sources), p=self._shares)].rows
+        centre = int(random.choice(rows))
+        texts: list[int] = random.permutation(self._texts_of[centre])[:TEXTS_OF_CENTRE].tolist()
+        for row in random.permutation(self._nearest[centre])[: self._neighbourhood - len(texts)].tolist():
+            original, *others = self._texts_of[row]
+            texts.append(original if not others or random.random() < ORIGINALS else int(random.choice(others)))
+        return texts
+
+
+def nearest_rows(vectors: NDArray[np.float32], *, count: int) -> Integers:
+    """Return the `count` nearest other rows of each row, int64 `[t, count]`, by inner product."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    matrix = torch.from_numpy(vectors).to(device)
+    nearest = []
+    for start in range(0, len(matrix), _ROWS):
+        block = torch.arange(start, min(start + _ROWS, len(matrix)), device=device)
+        products = matrix[block] @ matrix.T
+        products[block - start, block] = -torch.inf
+        nearest.append(products.topk(count).indices.cpu())
+    found: Integers = torch.cat(nearest).numpy()
+    return found

@@ -10,7 +10,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -63,29 +63,17 @@ class TeacherTargets:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def rows(self, numbers: Integers) -> Self:
-        """Return the targets of the texts `numbers`, int64 `[n]`; a text may occur several times."""
-        return replace(
-            self,
-            vectors=self.vectors[numbers],
-            lexical=self.lexical[numbers],
-            local_scaling=self.local_scaling[numbers],
-        )
-
-    def similarities(self, text: int) -> NDArray[np.float32]:
-        """Return the similarity of all texts to one, float32 `[t]`, without local scaling.
-
-        It is used to choose the neighbourhoods of a batch.
-        """
-        similarities: NDArray[np.float32] = self.vectors @ self.vectors[text]
-        similarities += (self.lexical @ self.lexical[[text]].T).toarray()[:, 0]
-        return similarities
-
     def among(self, texts: Integers) -> NDArray[np.float32]:
-        """Return the target similarities between all of `texts` `[r]`, float32 `[r, r]`."""
+        """Return the target similarities between all of `texts` `[r]`, float32 `[r, r]`; of a text to itself at most 1.
+
+        A text may occur several times: it stands for its translations.
+        """
         vectors, lexical, scaling = self.vectors[texts], self.lexical[texts], self.local_scaling[texts]
         similarities: NDArray[np.float32] = vectors @ vectors.T + (lexical @ lexical.T).toarray()
-        return similarities - scaling[:, None] - scaling
+        similarities -= scaling[:, None] + scaling
+        itself = texts[:, None] == texts
+        similarities[itself] = np.minimum(similarities[itself], 1)
+        return similarities
 
 
 def shared_values(

@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from training.config import TrainSettings
 from training.data.batches import TextBatch
+from training.data.pairs import Integers
 from training.data.selection import Select
 from training.data.texts import Texts
-from training.distillation.neighbour_batches import NeighbourBatches
+from training.distillation.neighbour_batches import NeighbourBatches, Source
 from training.distillation.targets import TeacherTargets
 from training.losses.distillation import distillation
 from training.losses.methods import Log
@@ -18,9 +20,11 @@ from training.run.task import Task, digest
 
 
 class DistillationTask(Task):
-    """Training on distinct `texts` with `targets` in the same order, in batches of neighbours.
+    """Training on distinct `texts`, in batches of neighbours.
 
-    `teachers` describes the teachers; `trained_on` are the training companies of their bundles.
+    `rows`: the row of `targets` that each text has, int64 `[texts]`: a translation has that of its original, which
+    comes first. `sources`: from which rows how many batches are drawn. `teachers` describes the teachers; `trained_on`
+    are the training companies of their bundles.
 
     Raises:
         InvalidInput: see NeighbourBatches.
@@ -34,6 +38,8 @@ class DistillationTask(Task):
         texts: Sequence[str],
         targets: TeacherTargets,
         *,
+        rows: Integers,
+        sources: Sequence[Source],
         select: Select,
         selection_anchors: int,
         teachers: Sequence[str],
@@ -41,14 +47,21 @@ class DistillationTask(Task):
     ) -> None:
         self.settings = settings
         self.targets = targets
-        self.batches = NeighbourBatches(targets, batch_texts=settings.batch_texts, seed=settings.seed)
+        self.rows = rows
+        self.batches = NeighbourBatches(
+            targets.vectors, rows, sources, batch_texts=settings.batch_texts, seed=settings.seed
+        )
         self.texts = Texts(texts, settings.source, max_tokens=settings.max_tokens)
         self.select = select
         lexical = targets.lexical
         self.fingerprint = digest(
-            texts, [targets.vectors, targets.local_scaling, lexical.data, lexical.indices, lexical.indptr]
+            texts,
+            [
+                *(targets.vectors, targets.local_scaling, lexical.data, lexical.indices, lexical.indptr, rows),
+                *(part for source in sources for part in (np.float64(source.share).reshape(1), source.rows)),
+            ],
         )
-        self.data = f"{len(targets):,} texts, teachers {' and '.join(teachers)}"
+        self.data = f"{len(texts):,} texts, teachers {' and '.join(teachers)}"
         self.batch = f"{settings.batch_texts} texts"
         self.facts = {
             "selection_anchors": selection_anchors,
@@ -60,7 +73,7 @@ class DistillationTask(Task):
         """See Task."""
         value = distillation(
             outputs,
-            torch.from_numpy(self.targets.among(batch.texts)).to(outputs.device),
+            torch.from_numpy(self.targets.among(self.rows[batch.texts])).to(outputs.device),
             temperature=self.settings.temperature,
             scale_weight=self.settings.scale_weight,
         )

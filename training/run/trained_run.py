@@ -112,8 +112,7 @@ def start_of(source: str) -> Start:
 
 
 def _start_of_bundle(bundle: ModelBundle) -> Start:
-    # A later revision prepares other languages as well; English texts are the same.
-    if replace(bundle.manifest.text_settings, revision=DEFAULT_SETTINGS.revision) != DEFAULT_SETTINGS:
+    if bundle.manifest.text_settings != DEFAULT_SETTINGS:
         raise InvalidBundle(
             f"the text settings of {bundle.folder} differ from those of training, so training cannot start from its "
             "weights; choose another model"

@@ -31,7 +31,7 @@ UNKNOWN = 0.5
 """The value of `same_industry` if one of the two companies has no industry."""
 LARGER = 0.5
 """How much a step of size upwards counts beside one downwards: lists of peers name large companies more often."""
-DENSE = 0.85
+DENSE = 0.76
 """Mean cosine of the ranks SPARSITY_RANKS above which a neighbourhood counts as dense."""
 SPARSITY_RANKS = slice(100, 200)
 OTHER_LANGUAGE_WORDS = 0.1

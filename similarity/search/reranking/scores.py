@@ -11,8 +11,8 @@ from similarity.preparation.language import UNDECIDED
 from similarity.search.reranking.pair_features import Described, Floats, PairFeatures
 from similarity.search.reranking.rank import Rank
 
-FACTS_FADE = 2.5
-"""How fast the weight of facts falls with `sparsity`: at 0.4 they do not count any more."""
+FACTS_FADE = 3.5
+"""How fast the weight of facts falls with `sparsity`: at 0.29 they do not count any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -226,10 +226,10 @@ def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None
 
 
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
-    german = ("bahn", "Bahn AG", "Bahn AG betreibt Züge und Bahnhöfe für Reisende in ganz Deutschland.", "", "")
-    text = shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
-    assert "1 of them in languages that the model does not read: bahn\n" in text
-    assert "The description is not in English ('de')" in shell.run("similar", "bahn").stderr
+    finnish = ("juna", "Juna Oy", "Juna Oy liikennöi junia ja hoitaa asemia matkustajille koko maassa.", "", "")
+    text = shell("ingest", shell.write("c.csv", [*COMPANIES, finnish]))
+    assert "1 of them in languages that the model does not read: juna\n" in text
+    assert "is in a language ('fi') that the encoder does not read" in shell.run("similar", "juna").stderr
     assert "hits in languages that the encoder does not read: 1" in shell.run("similar", "bank").stderr
 
 

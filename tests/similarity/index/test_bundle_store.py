@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from similarity.bundle import MULTILINGUAL, ModelBundle, seed_folder
+from similarity.bundle import ModelBundle, seed_folder
 from similarity.errors import InvalidBundle
 from similarity.index.bundle_store import (
     StoredEncoders,
@@ -225,11 +225,6 @@ def test_the_bundle_that_ships_needs_no_copy(tmp_path: Path) -> None:
     assert found is not None
     assert found.folder == seed.folder
     assert stored_bundle(tmp_path, "unheard-of") is None
-
-
-def test_an_index_of_the_multilingual_bundle_finds_it_although_its_store_is_lost(index: SqliteIndex) -> None:
-    add_live(index, "first", encoder_id=seed_folder(MULTILINGUAL).name)
-    assert bundle_for(index, store_folder(index.path)).folder == seed_folder(MULTILINGUAL)
 
 
 def test_an_encoder_is_opened_when_it_is_first_asked_for(tmp_path: Path, bundle: ModelBundle) -> None:

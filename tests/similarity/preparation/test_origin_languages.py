@@ -4,7 +4,7 @@ import pytest
 
 from similarity.company import Company
 from similarity.preparation.origin_languages import drop_other_origin_sentences
-from similarity.text import MULTILINGUAL_SETTINGS, embedding_text
+from similarity.text import TextSettings, embedding_text
 
 ORIGINS = [
     "The company wurde 1978 gegründet.",
@@ -49,5 +49,5 @@ def test_a_sentence_with_content_is_kept(sentence: str) -> None:
 
 def test_only_the_second_revision_drops_them() -> None:
     company = Company(id="ulm", name="Ulmer Bräu GmbH", description="Ulmer Bräu GmbH braut Bier. Der Sitz ist in Ulm.")
-    assert embedding_text(company) == "The company braut Bier. Der Sitz ist in Ulm."
-    assert embedding_text(company, MULTILINGUAL_SETTINGS) == "The company braut Bier."
+    assert embedding_text(company, TextSettings(revision=1)) == "The company braut Bier. Der Sitz ist in Ulm."
+    assert embedding_text(company) == "The company braut Bier."

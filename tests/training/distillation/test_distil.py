@@ -22,6 +22,7 @@ from training.distil import main
 from training.distillation import targets as words
 from training.distillation import task
 from training.distillation import teachers as teaching
+from training.distillation.neighbour_batches import Source
 from training.distillation.targets import TeacherTargets, shared_values
 from training.distillation.task import DistillationTask
 from training.distillation.teachers import joint_vectors, load_teachers
@@ -124,7 +125,17 @@ def test_weak_labels_add_their_weight_to_the_similarity(files: Path) -> None:
 def distillation_task(model: Path, targets: TeacherTargets, **changes: Any) -> Any:
     settings = TrainSettings(**{"model": str(model), "method": DISTILLATION, "batch_texts": 16, **changes})
     texts = [f"text {n}" for n in range(len(targets))]
-    return DistillationTask(settings, texts, targets, select=lambda encode: {}, selection_anchors=0, teachers=["one"])
+    rows = np.arange(len(targets))
+    return DistillationTask(
+        settings,
+        texts,
+        targets,
+        rows=rows,
+        sources=[Source(1.0, rows)],
+        select=lambda encode: {},
+        selection_anchors=0,
+        teachers=["one"],
+    )
 
 
 def test_the_target_is_cosine_plus_lexical_overlap_minus_hubness(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,10 +151,13 @@ def test_the_target_is_cosine_plus_lexical_overlap_minus_hubness(model: Path, mo
     monkeypatch.setattr(task, "distillation", noted)
     found = distillation_task(model, TeacherTargets(vectors=vectors, lexical=sparse(lexical), local_scaling=hubness))
     found.loss(None, torch.zeros(3, 4), TextBatch(texts=np.array([3, 0, 7])), step=1, steps=1)
-    expected = [
-        [vectors[i] @ vectors[j] + lexical[i] @ lexical[j] - hubness[i] - hubness[j] for j in (3, 0, 7)]
-        for i in (3, 0, 7)
-    ]
+    expected = np.array(
+        [
+            [vectors[i] @ vectors[j] + lexical[i] @ lexical[j] - hubness[i] - hubness[j] for j in (3, 0, 7)]
+            for i in (3, 0, 7)
+        ]
+    )
+    np.fill_diagonal(expected, np.minimum(np.diag(expected), 1))  # a text that stands for its translations
     np.testing.assert_allclose(seen[0].numpy(), expected, atol=1e-6)
 
 
@@ -202,12 +216,14 @@ def test_a_translation_has_the_targets_of_its_original(
             tasks.append(make_task(processes))
 
     monkeypatch.setattr(distil, "run", run)
-    given = ["--translations", str(files / "translations.jsonl"), "--local-scaling", ".5", "--frozen-embeddings"]
+    given = ["--translations", f"{files / 'translations.jsonl'}=.4", "--local-scaling", ".5", "--frozen-embeddings"]
     main(arguments(files, teachers[:1], model, *given))
     found = tasks[0]
     assert "2 translations" in found.data
-    original, *others = found.texts.numbers([rows[0]["original"], *(each["translation"] for each in rows)])
-    among = found.targets.among(np.array([original, *others, 0]))
+    texts = found.texts.numbers([rows[0]["original"], *(each["translation"] for each in rows)])
+    assert len(texts) == 3
+    assert len(set(found.rows[texts].tolist())) == 1
+    among = found.targets.among(found.rows[[*texts, 0]])
     assert among[0, :3] == pytest.approx(np.ones(3) * among[0, 0])
     assert among[:3, 3] == pytest.approx(np.ones(3) * among[0, 3])
     frozen = found.load_model(found.settings).transformer.get_input_embeddings().weight
@@ -218,6 +234,7 @@ def test_a_translation_has_the_targets_of_its_original(
     ("option", "given"),
     [
         *(("--weak-labels", given) for given in ("industry", "industry=0", "industry=2", "=.1", "industry=a")),
+        *(("--translations", given) for given in ("file", "file=0", "file=1", "=.1", "file=a")),
         *((option, given) for option in ("--local-scaling", "--words") for given in ("-1", "2", "a", "nan")),
     ],
 )
@@ -251,5 +268,19 @@ def test_another_method_or_text_preparation_is_refused(
     with pytest.raises(SystemExit, match="differ from those of training"):
         main(arguments(files, teachers, model))
     monkeypatch.undo()
-    with pytest.raises(SystemExit, match=r"manifest\.json"):
+    with pytest.raises(SystemExit, match=r"neither a manifest\.json nor a model\.safetensors"):
         main(arguments(files, [files], model))
+    both = [f"{files / 'a.jsonl'}=.5", f"{files / 'b.jsonl'}=.5"]
+    with pytest.raises(SystemExit):
+        main(arguments(files, teachers, model, "--translations", *both))
+
+
+def test_the_weights_of_a_run_teach_like_its_bundle(teachers: list[Path]) -> None:
+    """The first teacher is the float32 export of the run beside it; a teacher that is given twice counts twice."""
+    weights = teachers[0].parent.parent / "run" / "best"
+    texts = ["The company makes boats.", "The company makes jam and tea."]
+    bundle, run = load_teachers([teachers[0], weights])
+    np.testing.assert_allclose(run.encode(texts), bundle.encode(texts), atol=2e-3)
+    assert run.name.endswith("chosen by the selection score")
+    twice = joint_vectors([run, run, bundle], texts)
+    assert twice[0] @ twice[1] == pytest.approx(float(bundle.encode(texts)[0] @ bundle.encode(texts)[1]), abs=2e-3)

@@ -95,8 +95,8 @@ def test_a_description_that_is_not_english_carries_a_warning_and_no_probability(
     client = TestClient(create_app(index=index))
     warning = (
         "The description is not in English ('es'), the only language that the encoder reads: its cosines mean little. "
-        "No probability is given for it. Describe the company in English, or use an index with the multilingual "
-        "encoder."
+        "No probability is given for it. Describe the company in English, or re-embed the index with an encoder that "
+        "reads this language."
     )
     assert client.get("/companies/zapatos-dos").json()["warning"] == warning
     hits = client.get("/similar/acme").json()["hits"]
