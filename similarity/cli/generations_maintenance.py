@@ -233,6 +233,7 @@ def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
     """Return a new generation for vectors of this encoder, with its bundle if that is in the store."""
     from similarity.company import utc_now
     from similarity.generations.new import new_generation, new_name
+    from similarity.generations.promotion import IMPORTED
     from similarity.index.bundle_store import stored_bundle
     from similarity.index.protocol import Generation
 
@@ -243,7 +244,7 @@ def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
     return Generation(
         name=new_name(work.index, encoder_id, now=now),
         encoder_id=encoder_id,
-        bundle_id="imported",
+        bundle_id=IMPORTED,
         dimension=dimension,
         created_at=now,
     )

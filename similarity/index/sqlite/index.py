@@ -71,11 +71,7 @@ class SqliteIndex:
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        *,
-        busy_timeout: float = 30.0,
-        clock: Callable[[], datetime] = utc_now,
+        self, path: str | Path, *, busy_timeout: float = 30.0, clock: Callable[[], datetime] = utc_now
     ) -> None:
         self.path = Path(followed(str(path)))
         self._clock = clock
@@ -107,6 +103,10 @@ class SqliteIndex:
     def register_candidate(self, name: str) -> None:
         with self._connections.writing() as connection:
             generations.register_candidate(connection, name)
+
+    def withdraw_candidate(self, name: str) -> None:
+        with self._connections.writing() as connection:
+            generations.withdraw_candidate(connection, name)
 
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
         with self._connections.writing() as connection:

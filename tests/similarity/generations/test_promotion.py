@@ -7,12 +7,15 @@ import pytest
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
 from similarity.generations.gate import GateReport
-from similarity.generations.promotion import live_name, promote, retire, rollback_plan
+from similarity.generations.promotion import IMPORTED, live_name, promote, retire, rollback_plan
 from similarity.generations.reembed import copy_generation
+from similarity.index.protocol import GenerationState
 from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.records import Change
+from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
 from tests.factories import make_generation
-from tests.similarity.generations.staging import COMPANIES, NOW, fill_first, names, opened, options
+from tests.similarity.generations.staging import COMPANIES, NOW, change, fill_first, names, opened, options, write
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def test_a_dry_run_only_judges(index: SqliteIndex, candidate: str) -> None:
 def test_a_candidate_that_lacks_documents_or_is_worse_is_refused_with_all_reasons(index: SqliteIndex) -> None:
     index.create_generation(make_generation("empty"))
     report = promote(index, "empty", gate=refusing)
-    assert report.reasons == (f"it lacks {COMPANIES} documents of first; run the re-embed or the import again", "worse")
+    assert report.reasons == (f"it lacks {COMPANIES} documents of first; run the re-embed or the copy again", "worse")
     assert (report.promoted, live_name(index)) == (False, "first")
 
 
@@ -99,3 +102,50 @@ def test_a_previous_generation_is_removed_even_while_a_reembed_runs(index: Sqlit
     index.take_lease("reembed", holder="another", seconds=60)
     retire(index, "first")
     assert names(index.generations()) == [candidate]
+
+
+@pytest.fixture
+def imported(index: SqliteIndex) -> str:
+    index.create_generation(make_generation("imported", encoder_id="encoder-1", bundle_id=IMPORTED))
+    for batch in index.scan("first"):
+        index.upsert("imported", batch)
+    return "imported"
+
+
+def states(index: SqliteIndex) -> dict[str, GenerationState]:
+    return {generation.name: generation.state for generation in index.generations()}
+
+
+@pytest.mark.parametrize("written", [change("c03", version=9), DeletedCompany(id="c03", version=9)])
+def test_a_write_during_the_gate_is_not_lost(index: SqliteIndex, imported: str, written: Change) -> None:
+    def gate(old: str | None, new: str) -> GateReport:
+        write(index, written)
+        return GateReport(passed=True)
+
+    report = promote(index, imported, gate=gate)
+    assert (report.promoted, report.lacking, live_name(index)) == (False, 1, "first")
+    assert "similarity generations import-vectors FILE --encoder-id encoder-1 --into imported" in report.reasons[0]
+    assert states(index)[imported] == "building"
+    write(index, change("c04", version=9))  # no candidate remains that writes would have to go to
+    assert index.stored_versions(imported, ["c04"])["c04"] < 9
+
+
+def test_a_promotion_waits_for_writers_that_know_only_the_old_generations(index: SqliteIndex, imported: str) -> None:
+    with WriterLease(index) as writer:
+        writer.targets()
+        with pytest.raises(LeaseHeld, match="1 writers have not acknowledged"):
+            promote(index, imported, gate=passing, wait=0)
+        assert (live_name(index), states(index)[imported]) == ("first", "building")
+    assert promote(index, imported, gate=passing, wait=0).promoted
+
+
+def test_a_generation_that_went_live_during_the_gate_is_not_replaced(
+    index: SqliteIndex, candidate: str, imported: str
+) -> None:
+    def gate(old: str | None, new: str) -> GateReport:
+        index.promote(candidate)
+        return GateReport(passed=True)
+
+    with pytest.raises(GenerationConflict, match=f"{candidate} went live meanwhile"):
+        promote(index, imported, gate=gate)
+    assert states(index)[imported] == "building"
