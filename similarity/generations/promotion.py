@@ -10,6 +10,7 @@ from similarity.generations.plan import previous_generations
 from similarity.index.comparing import lagging, persistent_lag
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.index.validation import nothing_before
+from similarity.ingest.former_names import remember_names_only_in
 from similarity.ingest.writer_leases import wait_for_writers
 
 IMPORTED = "imported"
@@ -123,12 +124,17 @@ def rollback_plan(index: CompanyIndex, *, wait: float = 0) -> Rollback:
 def retire(index: CompanyIndex, name: str) -> None:
     """Remove a generation with all its documents; an unfinished one only while no re-embed runs.
 
+    The names that only this generation holds are remembered, for later erasures.
+
     Raises:
         UnknownGeneration: there is no generation of this name.
         GenerationConflict: the generation is live.
         LeaseHeld: a re-embed is running.
     """
-    if generation_named(index, name).state in (GenerationState.LIVE, GenerationState.PREVIOUS):
+    state = generation_named(index, name).state
+    if state in (GenerationState.LIVE, GenerationState.PREVIOUS):
+        if state is GenerationState.PREVIOUS:
+            remember_names_only_in(index, name)
         index.retire(name)
         return
     with RenewedLease(index, REEMBED):

@@ -1,5 +1,6 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,17 @@ from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
 from similarity.generations.gate import GateReport
 from similarity.generations.promotion import IMPORTED, live_name, promote, retire, rollback_plan
 from similarity.generations.reembed import copy_generation
+from similarity.generations.retention import prune
+from similarity.index.name_hashes import hashes_of
 from similarity.index.protocol import GenerationState
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Change
 from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
-from tests.factories import make_generation
+from tests.factories import make_embedded, make_generation
 from tests.similarity.generations.staging import COMPANIES, NOW, change, fill_first, names, opened, options, write
+
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -149,3 +154,22 @@ def test_a_generation_that_went_live_during_the_gate_is_not_replaced(
     with pytest.raises(GenerationConflict, match=f"{candidate} went live meanwhile"):
         promote(index, imported, gate=gate)
     assert states(index)[imported] == "building"
+
+
+@pytest.mark.parametrize(
+    "remove", [retire, lambda index, name: prune(index, keep=0, older_than=timedelta(0), now=LATER)]
+)
+def test_names_that_only_a_removed_generation_held_are_remembered(
+    index: SqliteIndex, imported: str, remove: Callable[[SqliteIndex, str], object]
+) -> None:
+    names = {"only": "Frobnix Tarn", "c01": "Zorvik Blarn"}
+    index.upsert(imported, [make_embedded(each, name=name, version=9) for each, name in names.items()])
+    index.register_candidate(imported)
+    index.promote(imported)
+    index.rollback(force=True)
+    remove(index, imported)
+    assert states(index) == {"first": "live"}
+    key = index.ledger.key()
+    for company_id, name in names.items():
+        assert set(hashes_of(key, {name})) <= index.ledger.remembered(company_id)
+    assert index.ledger.remembered("c02") == frozenset()
