@@ -46,10 +46,10 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
         IndexUnavailable: index or workspace cannot be read or is damaged, or a generation was retired meanwhile.
         InvalidBundle: a bundle is damaged; index and workspace are written.
     """
+    refuse_beside(target)
     workspace, copy = workspace_file(index.path), workspace_file(target)
     begun = target.with_name(f".{target.name}.begun")
     refuse_target(index.path, target, kind="index", overwrite=overwrite)
-    refuse_beside(target)
     if copy.exists() and not workspace.exists():
         raise InvalidInput(f"{copy} belongs to another index: this one has no workspace; name another file")
     bundles = store_folder(target)
