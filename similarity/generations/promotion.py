@@ -61,6 +61,10 @@ def promote(
     generation = generation_named(index, name)
     if generation.state not in (GenerationState.CANDIDATE, GenerationState.BUILDING):
         raise GenerationConflict(f"generation {name} is {generation.state}; to go back to a previous one, roll back")
+    if generation.state is GenerationState.CANDIDATE and generation.bundle_id == IMPORTED and not dry_run:
+        with RenewedLease(index, REEMBED):  # no promotion is running: one was killed
+            index.withdraw_candidate(name)
+        generation = generation_named(index, name)
     live = live_name(index)
     lacking = sum(1 for _ in lagging(index, ahead=live, behind=name)) if live else 0
     verdict = gate(live, name) if gate else None

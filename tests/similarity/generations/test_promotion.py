@@ -144,6 +144,17 @@ def test_a_promotion_waits_for_writers_that_know_only_the_old_generations(index:
     assert promote(index, imported, gate=passing, wait=0).promoted
 
 
+def test_a_promotion_that_was_killed_leaves_no_candidate_for_long(index: SqliteIndex, imported: str) -> None:
+    index.register_candidate(imported)
+    running = index.take_lease("reembed", holder="another", seconds=60)
+    with pytest.raises(LeaseHeld, match="another"):
+        promote(index, imported, gate=refusing)
+    index.release_lease(running)
+    assert not promote(index, imported, gate=refusing).promoted
+    assert states(index)[imported] == "building"
+    assert promote(index, imported, gate=passing).promoted
+
+
 def test_a_generation_that_went_live_during_the_gate_is_not_replaced(
     index: SqliteIndex, candidate: str, imported: str
 ) -> None:
