@@ -34,7 +34,7 @@ class Settings:
     of an index.
 
     Raises:
-        InvalidInput: `threads` is below 1, or files of the index are beside a symbolic link to it.
+        InvalidInput: `threads` is below 1, the index names a folder, or its files are beside a symbolic link to it.
     """
 
     index: str = DEFAULT_INDEX
@@ -49,6 +49,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
             raise InvalidInput(f"{PREFIX}THREADS is {self.threads}; it must be 1 or more")
+        if self.index.endswith("/") and "://" not in self.index:
+            raise InvalidInput(f"the index {self.index} ends with '/', so it would be a folder; name a file")
         object.__setattr__(self, "index", followed(self.index))
 
     @classmethod

@@ -91,9 +91,10 @@ def _audit(path: Path) -> AuditRecord:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Two commands at once would otherwise lose one of the changes."""
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent}; make it first")
-    folder = os.open(path.parent, os.O_RDONLY)
+    parent = Path(os.path.realpath(path)).parent  # where `write_keys` replaces the file
+    if not parent.is_dir():
+        raise InvalidInput(f"there is no folder {parent}; make it first")
+    folder = os.open(parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield

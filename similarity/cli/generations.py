@@ -202,6 +202,7 @@ def promote(
     trained_on: TrainedOnOption = None,
     floor: FloorOption = 0.5,
     without_gate: WithoutGateOption = False,
+    wait: WaitOption = 30,
     dry_run: DryRunOption = False,
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
@@ -216,7 +217,7 @@ def promote(
         raise InvalidInput("give either labelled pairs for the gate (--judged FILE), or --without-gate")
     with opened(index) as work:
         judge = _gate(work, judged, trained_on, floor=floor) if judged else None
-        report = run(work.audited, name, gate=judge, dry_run=dry_run)
+        report = run(work.audited, name, gate=judge, dry_run=dry_run, wait=wait)
     show_facts(asdict(report), output)
     if report.reasons:
         fail(f"{name} was not promoted: {'; '.join(report.reasons)}")

@@ -23,8 +23,9 @@ from similarity.cli.context import (
     progress,
     rejects_path,
 )
-from similarity.cli.load import print_ignored
+from similarity.cli.load import print_warnings
 from similarity.cli.output import ListFormat, show_facts, show_rows
+from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
 from similarity.settings import Settings
 
@@ -118,7 +119,7 @@ def import_vectors(
         str, typer.Option("--encoder-id", help="Id of the encoder that made the vectors, such as my-model-1")
     ],
     into: Annotated[
-        str | None, typer.Option("--into", help="Continue with this generation [default: a new one]")
+        str | None, typer.Option("--into", help="Continue with this unfinished generation [default: a new one]")
     ] = None,
     column: ColumnOption = None,
     attribute: AttributeOption = None,
@@ -132,13 +133,13 @@ def import_vectors(
     Example: `similarity generations import-vectors companies.parquet --encoder-id my-model-1`
     """
     from similarity.company import utc_now
-    from similarity.generations.gate import generation_named
-    from similarity.generations.import_vectors import VECTOR_COLUMN, vector_dimension
+    from similarity.generations.import_vectors import VECTOR_COLUMN, import_target, vector_dimension
     from similarity.generations.import_vectors import import_vectors as run
     from similarity.ingest.files import count_rows
     from similarity.ingest.rejects import RejectsFile
     from similarity.upkeep.audit import Action, file_subject, refuse_audit_record, system_user
 
+    _check_import(into, encoder_id, index)
     columns = columns_of(column, attribute, size)
     found_columns(file, columns, index, others=[VECTOR_COLUMN])
     dimension = vector_dimension(file)
@@ -150,7 +151,7 @@ def import_vectors(
         new = _imported(work, encoder_id, dimension=dimension)
         if into is None:
             work.index.create_generation(new)
-        generation = generation_named(work.index, into or new.name)
+        generation = import_target(work.index, into or new.name, encoder_id=encoder_id)
         with (
             work.audit.recorded(
                 Action.IMPORT, who=system_user(), subject=f"{file_subject(file)} into {generation.name}"
@@ -175,7 +176,7 @@ def import_vectors(
     typer.echo(f"{report.rows:,} rows into {generation.name}: {outcomes or 'none'}")
     for note in report.notes:
         typer.echo(printable(note))
-    print_ignored(report, rejected)
+    print_warnings(report, rejected)
     typer.echo(f"to make it live: similarity generations promote {generation.name} --judged FILE")
     if report.failed:
         fail(f"{report.failed:,} rows were not taken by the store; run again with --into {generation.name}")
@@ -223,6 +224,17 @@ def purge_deleted(
         work.index.ledger.purge_erasures(before=before)
 
 
+def _check_import(into: str | None, encoder_id: str, index: str | None) -> None:
+    """Raise InvalidInput or another error if vectors of this encoder cannot be imported into the generation."""
+    from similarity.generations.import_vectors import import_target
+
+    if not encoder_id.strip():
+        raise InvalidInput("the encoder id is empty; give the id of the encoder that made the vectors")
+    if into is not None:
+        with opened(index) as work:
+            import_target(work.index, into, encoder_id=encoder_id)
+
+
 def _refuse_empty(work: Opened, generation: "Generation", rejected: "RejectsFile") -> NoReturn:
     """Remove the generation of an import without a valid row, and end with the reason."""
     work.index.retire(generation.name)
@@ -233,6 +245,7 @@ def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
     """Return a new generation for vectors of this encoder, with its bundle if that is in the store."""
     from similarity.company import utc_now
     from similarity.generations.new import new_generation, new_name
+    from similarity.generations.promotion import IMPORTED
     from similarity.index.bundle_store import stored_bundle
     from similarity.index.protocol import Generation
 
@@ -243,7 +256,7 @@ def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
     return Generation(
         name=new_name(work.index, encoder_id, now=now),
         encoder_id=encoder_id,
-        bundle_id="imported",
+        bundle_id=IMPORTED,
         dimension=dimension,
         created_at=now,
     )

@@ -179,8 +179,8 @@ def _put_on_record(record: "AuditRecord", who: str, deletes: "Sequence[tuple[Del
     )
 
 
-def print_ignored(report: "LoadReport", rejected: "RejectsFile") -> None:
-    """Print how many values were ignored or are ambiguous, the first of them, and where all are."""
+def print_warnings(report: "LoadReport", rejected: "RejectsFile") -> None:
+    """Print how many values were ignored, are ambiguous or were removed, the first of them, and where all are."""
     counted = (
         ("invalid values were ignored in accepted companies", report.ignored_values),
         ("numbers were read as decimals, but may mean thousands", report.ambiguous_values),
@@ -194,6 +194,8 @@ def print_ignored(report: "LoadReport", rejected: "RejectsFile") -> None:
         typer.echo("\n".join(texts) + f"; see {rejected.warnings_path}. The first are:")
     for warning in rejected.first_warnings:
         typer.echo(f"  {printable(warning)}")
+    if report.removed_values:
+        typer.echo(printable(_removed_values(report)))
 
 
 def _removed_values(report: "LoadReport") -> str:
@@ -216,9 +218,7 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
     )
     for note in report.notes:
         typer.echo(printable(note))
-    print_ignored(report, rejected)
-    if report.removed_values:
-        typer.echo(printable(_removed_values(report)))
+    print_warnings(report, rejected)
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.unread:
         named = _examples(stats.unread_ids, stats.unread)

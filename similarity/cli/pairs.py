@@ -12,6 +12,7 @@ import typer
 
 from similarity.cli.http import UrlOption, connected, service_address
 from similarity.errors import InvalidInput
+from similarity.formats.whole_file import whole_file
 from similarity.settings import Settings
 
 
@@ -54,13 +55,12 @@ def pairs(
 
 def _write(file: Path, lines: list[str]) -> None:
     """Write a file whole or not at all; a device, such as /dev/stdout, is written to directly."""
-    is_device = file.exists() and not file.is_file()
-    draft = file if is_device else file.with_name(f".{file.name}.part")
+    content = "".join(lines).encode()
     try:
-        draft.write_text("".join(lines), encoding="utf-8")
-        if not is_device:
-            draft.replace(file)
+        if file.exists() and not file.is_file():
+            file.write_bytes(content)
+        else:
+            with whole_file(file) as stream:
+                stream.write(content)
     except OSError as error:
-        if not is_device:
-            draft.unlink(missing_ok=True)
         raise InvalidInput(f"{file} cannot be written: {error.strerror}") from error

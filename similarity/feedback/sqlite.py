@@ -29,7 +29,7 @@ from similarity.feedback.rules import (
 from similarity.feedback.sqlite_file import WORKSPACE_FILE
 from similarity.formats.json_text import read_json
 from similarity.index.name_hashes import CompanyNames
-from similarity.index.sqlite.backup import back_up
+from similarity.index.sqlite.backup import staged_copy
 from similarity.index.sqlite.compaction import rewrite
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.files import damaged_pages
@@ -139,22 +139,25 @@ class SqliteWorkspace:
             tables = (table.damage(connection) for table in (EVENTS, LISTS, LOOKS))
             return first_lines(chain(damaged_pages(connection), *tables))
 
-    def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Copy the workspace to another file while it is in use, and check the copy.
+    @contextmanager
+    def staged_backup(self, path: str | Path, *, overwrite: bool = False) -> Iterator[Callable[[], None]]:
+        """Copy the workspace while it is in use, check the copy, and yield a function that renames it to `path`.
 
         Raises:
             InvalidInput: the file exists (unless `overwrite`), is in use, or is the workspace itself.
             IndexUnavailable: the workspace cannot be read or is damaged.
         """
-        with self._file.borrowed() as connection:
-            back_up(
+        with (
+            self._file.borrowed() as connection,
+            staged_copy(
                 connection,
                 kind="workspace",
                 source=self.path,
                 target=Path(path),
                 overwrite=overwrite,
-                if_damaged="restore an earlier backup",
-            )
+            ) as give_name,
+        ):
+            yield give_name
 
     def close(self) -> None:
         self._file.close()

@@ -19,13 +19,20 @@ from pathlib import Path
 import numpy as np
 
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
-from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
+from similarity.errors import (
+    EncoderMismatch,
+    GenerationConflict,
+    IndexUnavailable,
+    InvalidCompany,
+    InvalidInput,
+    UnknownGeneration,
+)
 from similarity.generations.gate import generation_named
-from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
+from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings, removed_fields
 from similarity.ingest.records import Change, Columns, parse_record
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.rows import Row
@@ -49,7 +56,7 @@ def import_vectors(
 ) -> LoadReport:
     """Write every company with its vector to one generation; invalid rows go to `rejects`, each with its reason.
 
-    Only this generation is written, whatever its state. A vector whose norm is within 1 % of 1 (rounding) is
+    Only this generation is written; `import_target` checks it. A vector whose norm is within 1 % of 1 (rounding) is
     normalised; any other is rejected. `now`: the start of the run, which is the version of rows without an event
     time. `before_writes`: called once, before the first valid row is written. After an interruption, import the file
     again; writing a row twice has no further effect.
@@ -92,12 +99,39 @@ def import_vectors(
         if usable and not is_begun:
             before_writes()
             is_begun = True
-        for (row, _), result in zip(usable, _write(index, generation, [each for _, each in usable]), strict=True):
+        stored = index.get(generation, {document.id for _, document in usable})
+        results = _write(index, generation, [document for _, document in usable])
+        for (row, document), result in zip(usable, results, strict=True):
             report.outcomes[result.outcome] += 1
+            before = stored.get(document.id) if result.outcome is WriteOutcome.APPLIED else None
+            if before is not None and isinstance(document, EmbeddedCompany):
+                report.removed_values.update(removed_fields(before.company, document.company, row.record, columns))
             if result.outcome is WriteOutcome.REJECTED:
                 reject(row, result.reason)
         on_rows(len(chunk))
     return report
+
+
+def import_target(index: CompanyIndex, name: str, *, encoder_id: str) -> Generation:
+    """Return the generation to import into.
+
+    Raises:
+        UnknownGeneration: the generation does not exist.
+        EncoderMismatch: it has vectors of another encoder.
+        GenerationConflict: it is live or was live, so that the import would miss the other generations.
+    """
+    generation = generation_named(index, name)
+    if generation.encoder_id != encoder_id:
+        raise EncoderMismatch(
+            f"generation {name} has vectors of encoder {generation.encoder_id}, not of {encoder_id}; import into a new "
+            "generation, without --into"
+        )
+    if generation.state not in (GenerationState.BUILDING, GenerationState.CANDIDATE):
+        raise GenerationConflict(
+            f"generation {name} is {generation.state}; import all companies into a new generation, without --into, and "
+            "promote it"
+        )
+    return generation
 
 
 def vector_dimension(path: Path) -> int:
@@ -125,7 +159,8 @@ def unit_vector(value: object, *, dimension: int) -> Vector:
         vector = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         vector = np.array(None)
-    if vector.ndim != 1:
+    # NumPy also reads true as 1 and "0.5" as 0.5.
+    if vector.ndim != 1 or (isinstance(value, list) and any(isinstance(each, (bool, str)) for each in value)):
         raise InvalidCompany("vector", "must be a list of numbers")
     if len(vector) != dimension:
         raise InvalidCompany("vector", f"has {len(vector)} numbers; this generation holds {dimension}")

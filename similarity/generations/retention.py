@@ -8,6 +8,7 @@ from similarity.errors import GenerationConflict, InvalidInput, LeaseHeld, Unkno
 from similarity.generations.leases import REEMBED, RenewedLease
 from similarity.generations.plan import previous_generations, went_live
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+from similarity.ingest.former_names import remember_names_only_in
 
 
 def prune(index: CompanyIndex, *, keep: int, older_than: timedelta, now: datetime, dry_run: bool = False) -> list[str]:
@@ -60,6 +61,7 @@ def _retire(index: CompanyIndex, names: Sequence[str]) -> list[str]:
     for name in names:
         # Another process may have rolled back to it, or retired it, since the generations were read.
         with suppress(GenerationConflict, UnknownGeneration):
+            remember_names_only_in(index, name)
             index.retire(name)
             retired.append(name)
     return retired

@@ -48,7 +48,7 @@ def open_index(target: str | Path, environ: Mapping[str, str] | None = None, *, 
 
 def is_url(target: str) -> bool:
     """Return whether a target is a URL, not a file."""
-    return target.startswith(("http://", "https://"))
+    return target.lower().startswith(("http://", "https://"))
 
 
 def index_name(target: str) -> str:

@@ -4,6 +4,7 @@ A **generation** is one complete copy of the corpus, embedded by one encoder. Ex
 
     create_generation -> building -- register_candidate -> candidate -- promote -> live
     live -- (another is promoted) -> previous -- rollback -> live        any but live -- retire -> gone
+    candidate -- withdraw_candidate -> building
 
 Writers write every change to all `write_targets()`: candidate, live and previous, so that no change is missing
 after a rollback. A reader calls `live()` once per request and passes that generation to every call of the request.
@@ -187,6 +188,9 @@ class CompanyIndex(Protocol):
 
     def register_candidate(self, name: str) -> None:
         """building -> candidate: writers now write to it too. Raises GenerationConflict in any other state."""
+
+    def withdraw_candidate(self, name: str) -> None:
+        """candidate -> building: writers no longer write to it. Raises GenerationConflict in any other state."""
 
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
         """candidate -> live and live -> previous, in one step. Raises GenerationConflict in any other state.

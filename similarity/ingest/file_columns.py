@@ -9,7 +9,7 @@ from similarity.errors import InvalidInput, NoLiveGeneration
 from similarity.formats.excel_files import also_sheets, read_sheet
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest.files import columns_and_sheets, has_late_column, is_json
+from similarity.ingest.files import columns_and_sheets, is_json, late_columns
 from similarity.ingest.records import COMPANY_FIELDS, FALLBACK_COLUMNS, FIELD_SYNONYMS, Columns, column_key
 
 REQUIRED = ("id", "name", "description")
@@ -96,16 +96,19 @@ def file_columns(
         InvalidInput: the file lacks a required column or one that the user named, or several columns could be meant.
             The message lists them. A file with a column `deleted` needs no names and descriptions.
     """
-    existing, sheets = columns_and_sheets(path)
+    first, sheets = columns_and_sheets(path)
     known = known or KnownAttributes()
+    late = late_columns(path, set(first))
+    # The members of an object of attributes need no columns.
+    existing = [*first, *(column for column in late if not column.startswith(ATTRIBUTE))]
     try:
         found = match_columns(existing, columns, known=known, others=others)
-        _check_columns(path, found, existing)
+        _check_columns(found, existing, late)
+        _refuse_mixed(found, columns, set(late))
     except InvalidInput as error:
         raise InvalidInput(f"{error}{also_sheets(sheets)}") from None
-    # A row of JSON may have fields that the first rows lack.
-    late = {name: name for name in known.schema.types} if is_json(path) else {}
-    attributes = late | dict(found.columns.attributes)
+    declared = {name: name for name in known.schema.types} if is_json(path) else {}
+    attributes = declared | dict(found.columns.attributes)
     return replace(found, columns=replace(found.columns, attributes=attributes), sheets=sheets)
 
 
@@ -165,7 +168,7 @@ def match_columns(
     )
 
 
-def _check_columns(path: Path, found: FileColumns, existing: Sequence[str]) -> None:
+def _check_columns(found: FileColumns, existing: Sequence[str], late: Sequence[str]) -> None:
     """Raise InvalidInput if the file lacks a required column or one that the user named."""
     used = dict(found.used)
     for name in ("id",) if "deleted" in used else REQUIRED:  # a row that deletes a company needs only its id
@@ -175,9 +178,27 @@ def _check_columns(path: Path, found: FileColumns, existing: Sequence[str]) -> N
                 f"{NO_IDS if name == 'id' else ''}; {_list(existing)}"
             )
     for name, column in found.used:
-        if column not in existing and not has_late_column(path, column):
+        if column not in existing and column not in late:
             field_name = name.removeprefix(ATTRIBUTE)
             raise InvalidInput(f"there is no column {column!r} for {field_name}; {_list(existing)}")
+
+
+def _refuse_mixed(found: FileColumns, columns: Columns, late: Collection[str]) -> None:
+    """Raise InvalidInput if a later row of a JSONL file spells a column in another way than the first rows."""
+    ignored = {_bare_key(column): column for column in found.ignored}
+    for name, column in found.used:
+        other = ignored.get(_bare_key(column))
+        is_named = column in columns.fields.values() or column in columns.attributes.values()
+        if other is not None and not is_named and (column in late or other in late):
+            kind = "attribute" if name.startswith(ATTRIBUTE) else "column"
+            raise InvalidInput(
+                f"rows have different columns for {name}: {column!r} and {other!r}; rename one of them, or choose with "
+                f"{command_option(kind, name.removeprefix(ATTRIBUTE))}"
+            )
+
+
+def _bare_key(column: str) -> str:
+    return column_key(column.removeprefix(ATTRIBUTE)).removeprefix("company")
 
 
 def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:

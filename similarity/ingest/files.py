@@ -6,11 +6,11 @@ A row that cannot be read is returned as an unreadable row, so that the other ro
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import IS_OLE, OLE_MAGIC, ZIP_MAGIC, open_sheet, zip_problem
@@ -19,7 +19,7 @@ from similarity.ingest.csv_rows import csv_header, csv_rows, names_twice
 from similarity.ingest.encodings import OnNote, as_utf_8
 from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, bounded_lines, unpacked
 from similarity.ingest.records import column_names_of
-from similarity.ingest.rows import Row
+from similarity.ingest.rows import Row, UnreadableValue
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".xlsx", ".parquet")
 BINARY_FORMATS = (".xlsx", ".parquet")
 BYTE_ORDER_MARK = "\ufeff"
+UNREADABLE_VALUES = (ValueError, OverflowError, LookupError)
+"""The exceptions of pyarrow for a value that Python has no value for; an unknown time zone is a KeyError."""
 # Exceptions of a truncated or damaged gzip file.
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 
@@ -140,17 +142,28 @@ def _names_of_schema(schema: "pyarrow.Schema") -> list[str]:
     for each in schema:
         is_nested = each.name == "attributes" and pyarrow.types.is_struct(each.type)
         names += [f"attributes.{member.name}" for member in each.type] if is_nested else [each.name]
+    return _distinct_names(names)
+
+
+def _distinct_names(names: list[str]) -> list[str]:
+    """Return the names. Raises InvalidInput if one occurs twice."""
     if len(set(names)) < len(names):
         raise InvalidInput(names_twice(names, "schema"))
     return names
 
 
-def has_late_column(path: Path, column: str) -> bool:
-    """Return whether any row of a JSONL file has this column, also after the rows that `column_names` reads.
+def late_columns(path: Path, first: Collection[str]) -> list[str]:
+    """Return the columns of a JSONL file that are not among `first`, those of its first rows (`column_names`).
 
-    The file is read up to the first such row.
+    The whole file is read. Any other file has none.
     """
-    return is_json(path) and any(column in column_names_of(row.record) for row in read_rows(path) if not row.unreadable)
+    if not is_json(path):
+        return []
+    late: dict[str, None] = {}
+    for row in read_rows(path):
+        if not row.unreadable:
+            late |= dict.fromkeys(name for name in column_names_of(row.record) if name not in first)
+    return list(late)
 
 
 def count_rows(path: Path) -> int:
@@ -233,39 +246,37 @@ def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
     number = 0
     try:
-        for batch in _open_parquet(stream, name).iter_batches(batch_size=1024):
-            for record in _records(batch):
+        file = _open_parquet(stream, name)
+        names = _distinct_names(file.schema_arrow.names)
+        for batch in file.iter_batches(batch_size=1024):
+            for values in zip(*map(_values, batch.columns), strict=True):
                 number += 1
-                if isinstance(record, str):
-                    yield Row(number=number, record={}, unreadable=record)
-                else:
-                    yield Row(number=number, record=record)
+                yield Row(number=number, record=dict(zip(names, values, strict=True)))
     except pyarrow.ArrowException as error:
         raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
 
 
-def _records(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object] | str]:
-    """Yield the rows of a batch; for an unreadable row, the reason."""
+def _values(column: "pyarrow.Array[Any]") -> list[object]:
+    """Return the values of a column; an UnreadableValue for one that Python has no value for.
+
+    Parquet has more times than Python: a year after 9999, nanoseconds, a time zone that this machine does not know.
+    """
     import pyarrow
 
-    # Python's datetime has microseconds, not nanoseconds.
-    columns = [
-        column.cast(pyarrow.timestamp("us", column.type.tz), safe=False)
-        if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns"
-        else column
-        for column in batch.columns
-    ]
-    batch = pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns":
+        # Python's datetime has microseconds, not nanoseconds.
+        column = column.cast(pyarrow.timestamp("us", column.type.tz), safe=False)
     try:
-        yield from batch.to_pylist()
-        return
-    except (ValueError, OverflowError):
-        pass  # Parquet can hold times that Python cannot, such as a year after 9999
-    for row in range(batch.num_rows):
-        try:
-            yield from batch.slice(row, 1).to_pylist()
-        except (ValueError, OverflowError) as error:
-            yield f"a value cannot be read: {error!s:.200}"
+        return column.to_pylist()
+    except UNREADABLE_VALUES:
+        return [_value(each) for each in column]
+
+
+def _value(cell: "pyarrow.Scalar[Any]") -> object:
+    try:
+        return cell.as_py()
+    except UNREADABLE_VALUES as error:
+        return UnreadableValue(f"cannot be read: {error!s:.200}")
 
 
 def _open_parquet(stream: IO[bytes], name: str) -> "pyarrow.parquet.ParquetFile":

@@ -1,11 +1,14 @@
-"""Stores hashes of the names that a write changes, so that a later erasure can find them."""
+"""Stores hashes of the names that a write or a retirement removes, so that a later erasure can find them."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from similarity.company import DeletedCompany, EmbeddedCompany
+from similarity.errors import UnknownGeneration
 from similarity.index.ledger import ErasureLedger
 from similarity.index.name_hashes import hashes_of, names_of
+from similarity.index.protocol import CompanyIndex
 
 if TYPE_CHECKING:
     from similarity.ingest.records import Change
@@ -51,3 +54,24 @@ def remember_names_of_erased(ledger: ErasureLedger, changes: "Iterable[Change | 
     if erased := ledger.erased(given):
         key = ledger.key()
         ledger.remember({company_id: hashes_of(key, given[company_id]) for company_id in erased})
+
+
+def remember_names_only_in(index: CompanyIndex, name: str) -> None:
+    """Store hashes of the names that companies have in this generation alone. Call before the generation is retired.
+
+    People may have written such names into notes while it was live; nobody has seen those of a generation that never
+    was, so it is not read, and does not count as another generation that has them.
+    """
+    once_live = [generation.name for generation in index.generations() if generation.promoted_at]
+    if name not in once_live:
+        return
+    once_live.remove(name)
+    for batch in index.scan(name):
+        names = {document.id: names_of(document.company) for document in batch if isinstance(document, EmbeddedCompany)}
+        for other in once_live:
+            with suppress(UnknownGeneration):
+                for company_id, document in index.get(other, names).items():
+                    names[company_id] -= names_of(document.company)
+        if any(names.values()):
+            key = index.ledger.key()
+            index.ledger.remember({company_id: hashes_of(key, lost) for company_id, lost in names.items() if lost})

@@ -15,15 +15,13 @@ from similarity.company import (
     normalize_domain,
     version_of,
 )
-from similarity.errors import (
-    InvalidCompany,
-    InvalidInput,
-)
+from similarity.errors import InvalidCompany, InvalidInput
 from similarity.formats.normal_forms import normalized
 from similarity.formats.plain_values import plain_value
 from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
 from similarity.index.numbers import ambiguous_thousands, is_finite, is_number, number_of_cell
 from similarity.ingest.markup import without_markup
+from similarity.ingest.rows import UnreadableValue
 
 Record: TypeAlias = Mapping[str, object]
 TEXT_FIELDS = ("id", "name", "description", "country", "industry")
@@ -234,6 +232,8 @@ def clean_text(value: object, field_name: str) -> str:
     value = plain_value(value)
     if value is None or _is_nan(value):
         return ""
+    if isinstance(value, UnreadableValue):
+        raise InvalidCompany(field_name, value.reason)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidCompany(field_name, f"must be text, not {type(value).__name__}")
     if isinstance(value, float) and not is_finite(value):
@@ -272,15 +272,13 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         warnings.append(f"attributes: must be an object, not {type(nested).__name__}; ignored")
     for name, raw in attribute_values(record, columns).items():
         value, declared = plain_value(raw), columns.schema.types.get(name)
-        if value is not None and not isinstance(value, str | bool | int | float):
-            expected = "text, a number, a date, true or false"
-            warnings.append(f"attributes.{name}: must be {expected}, not {type(value).__name__}; ignored")
-            continue
-        if isinstance(value, int) and value.bit_length() > MAX_BITS:
-            warnings.append(f"attributes.{name}: is a number of too many digits; ignored")
+        if problem := _problem_of(value):
+            warnings.append(f"attributes.{name}: {problem}; ignored")
             continue
         scalar = value if isinstance(value, bool | int | float) and not _is_nan(value) else None
         text = clean_text(value, f"attributes.{name}") if scalar is None else str(scalar)
+        if not text and declared and isinstance(value, str) and declared.step(value.strip()) is not None:
+            text = value.strip()  # a level such as "none", which is a missing value elsewhere
         if not text:
             continue
         if declared is None or (declared.levels and declared.step(text) is not None):
@@ -299,6 +297,15 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         else:
             warnings.append(f"attributes.{name}: {text!r:.40} is not a number like 12500, 12,500 or 12.5; ignored")
     return attributes, tuple(warnings), frozenset(ambiguous)
+
+
+def _problem_of(value: object) -> str:
+    """Return why a value cannot be that of an attribute of any type; empty if it can."""
+    if isinstance(value, UnreadableValue):
+        return value.reason
+    if value is not None and not isinstance(value, str | bool | int | float):
+        return f"must be text, a number, a date, true or false, not {type(value).__name__}"
+    return "is a number of too many digits" if isinstance(value, int) and value.bit_length() > MAX_BITS else ""
 
 
 def _is_empty(value: object) -> bool:

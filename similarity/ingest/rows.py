@@ -4,6 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableValue:
+    """A value of a row that Python has no value for, and the reason. It does not matter in a column that is ignored."""
+
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One row of a file: its number (the first data row is 1), its values, or the reason why it is `unreadable`.

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from similarity.errors import InvalidInput
+from similarity.formats.whole_file import whole_file
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite.files import refuse_database
 from similarity.search.neighbours import Neighbour, all_neighbours
@@ -48,16 +49,13 @@ def export_neighbours(
     refuse_database(file)
     _check_name(file)
     metadata = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
-    draft = file.with_name(f".{file.name}.part")
-    try:
-        written = _write_rows(draft, metadata, all_neighbours(index, generation, k=k, on_rows=on_rows))
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
-    return written
+    with whole_file(file) as stream:
+        return _write_rows(stream, metadata, all_neighbours(index, generation, k=k, on_rows=on_rows))
 
 
-def _write_rows(file: Path, metadata: dict[str, str], companies: Iterable[tuple[str, str, list[Neighbour]]]) -> int:
+def _write_rows(
+    file: IO[bytes], metadata: dict[str, str], companies: Iterable[tuple[str, str, list[Neighbour]]]
+) -> int:
     written = 0
     with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
         writer.add_key_value_metadata(metadata)

@@ -257,7 +257,7 @@ def file_subject(file: Path) -> str:
 def read_entries(target: str) -> Iterator[dict[str, Any]]:
     """Yield the entries of a record, oldest first, including rotated files.
 
-    A truncated line (a process was killed while it wrote) is skipped with a warning.
+    A truncated line (a process was killed while it wrote), or another that is no entry, is skipped with a warning.
 
     Raises:
         InvalidInput: the file does not exist, or the record is on standard error.
@@ -272,6 +272,8 @@ def read_entries(target: str) -> Iterator[dict[str, Any]]:
     if not files:
         raise InvalidInput(f"there is no audit record {path}; nothing was changed yet, or SIMILARITY_AUDIT has changed")
     for file in files:
+        if not file.is_file():  # reading a pipe would wait for a writer
+            raise InvalidInput(f"the audit record {file} is not a regular file; name one with SIMILARITY_AUDIT")
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             yield from _entries(stream, str(file))
 
@@ -281,6 +283,12 @@ def _entries(lines: Iterable[bytes], name: str) -> Iterator[dict[str, Any]]:
         try:
             entry = read_json(line)
             entry["time"] = datetime.fromisoformat(entry["time"])
+            if not (
+                entry["time"].tzinfo
+                and isinstance(entry.get("counts", {}), dict)
+                and isinstance(entry.get("company_sha256", ""), str)
+            ):
+                raise ValueError(line)
         except (ValueError, KeyError, TypeError):
             log.warning("%s, line %d is truncated or not an entry of an audit record; it is skipped", name, number)
         else:

@@ -7,8 +7,8 @@
 These are the default names of the files of an index, so `--index BACKUP/similarity.db` uses all of them.
 """
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,10 +34,11 @@ class BackedUp:
 def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = False) -> BackedUp:
     """Copy the index to `target`, and its workspace and its bundles from `store` next to it, while all are in use.
 
-    The workspace is copied first, so that the copy of the index is never older than that of the workspace. The index
-    gets its name last, after the bundles of the generations in its copy: a backup whose index has its name is complete.
-    If a backup is interrupted before, a file `.<target>.begun` remains: it allows the next backup to replace the copy
-    of the workspace.
+    The workspace is copied first, so that the copy of the index is never older than that of the workspace. Both get
+    their names at the end, after the bundles of the generations in the copy, and the index gets its name last: a backup
+    whose index has its name is complete, and a backup that fails leaves an earlier one as it is. A backup that is
+    killed between the two names leaves a file `.<target>.begun`: it allows the next backup to replace the copy of the
+    workspace.
 
     Raises:
         InvalidInput: a target exists (unless `overwrite`), is in use, is the source itself, or has the name of a file
@@ -45,22 +46,11 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
         IndexUnavailable: index or workspace cannot be read or is damaged, or a generation was retired meanwhile.
         InvalidBundle: a bundle is damaged; index and workspace are written.
     """
+    refuse_beside(target)
     workspace, copy = workspace_file(index.path), workspace_file(target)
     begun = target.with_name(f".{target.name}.begun")
     refuse_target(index.path, target, kind="index", overwrite=overwrite)
-    refuse_beside(target)
-    if workspace.exists():
-        may_replace = overwrite or (begun.exists() and not target.exists())
-        refuse_target(workspace, copy, kind="workspace", overwrite=may_replace)
-        begun.parent.mkdir(parents=True, exist_ok=True)
-        begun.touch()
-        try:
-            with closing(SqliteWorkspace(workspace)) as opened:
-                opened.backup(copy, overwrite=may_replace)
-        finally:
-            if not copy.exists():
-                begun.unlink()
-    elif copy.exists():
+    if copy.exists() and not workspace.exists():
         raise InvalidInput(f"{copy} belongs to another index: this one has no workspace; name another file")
     bundles = store_folder(target)
     missing: list[str] = []
@@ -82,8 +72,26 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
                 f"the generation of encoder {min(retired)} was retired while it was copied; run the backup again"
             )
 
-    index.backup(target, overwrite=overwrite, beside=copy_bundles)
+    with ExitStack() as staged:
+        give_name: Callable[[], None] | None = None
+        if workspace.exists():
+            may_replace = overwrite or (begun.exists() and not target.exists())
+            opened = staged.enter_context(closing(SqliteWorkspace(workspace)))
+            give_name = staged.enter_context(opened.staged_backup(copy, overwrite=may_replace))
+
+        def finish(generations: Sequence[Generation]) -> None:
+            copy_bundles(generations)
+            refuse_target(index.path, target, kind="index", overwrite=overwrite)
+            if give_name:
+                begun.touch()
+                try:
+                    give_name()
+                finally:
+                    if not copy.exists():
+                        begun.unlink()
+
+        index.backup(target, overwrite=overwrite, beside=finish)
     begun.unlink(missing_ok=True)
     if damaged:
         raise damaged[0]
-    return BackedUp(workspace=copy if workspace.exists() else None, bundles=bundles, missing_encoders=tuple(missing))
+    return BackedUp(workspace=copy if give_name else None, bundles=bundles, missing_encoders=tuple(missing))

@@ -127,6 +127,18 @@ def test_a_name_can_be_used_again_after_retiring(index: CompanyIndex) -> None:
     assert [hit.company.id for hit in index.similar("first", unit_vector(1), k=5).hits] == ["new"]
 
 
+def test_a_withdrawn_candidate_is_building_again_and_not_written_to(index: CompanyIndex) -> None:
+    add_live(index, "first")
+    add_candidate(index, "second")
+    index.upsert("second", [make_embedded("a")])
+    before = index.revision()
+    index.withdraw_candidate("second")
+    assert [target.name for target in index.write_targets()] == ["first"]
+    assert index.revision() > before
+    index.register_candidate("second")
+    assert list(index.get("second", ["a"])) == ["a"]
+
+
 def test_the_revision_stays_while_the_generations_do(index: CompanyIndex) -> None:
     add_live(index, "first")
     add_candidate(index, "second")
@@ -140,6 +152,7 @@ def test_the_revision_stays_while_the_generations_do(index: CompanyIndex) -> Non
     for refused in (
         lambda: index.create_generation(make_generation("first")),
         lambda: index.register_candidate("first"),
+        lambda: index.withdraw_candidate("first"),
         lambda: index.promote("first"),
         index.rollback,
         lambda: index.retire("first"),
@@ -153,6 +166,7 @@ def test_every_method_refuses_an_unknown_generation(index: CompanyIndex) -> None
     when = make_generation().created_at
     for use in (
         lambda: index.register_candidate("none"),
+        lambda: index.withdraw_candidate("none"),
         lambda: index.promote("none"),
         lambda: index.retire("none"),
         lambda: index.stats("none"),

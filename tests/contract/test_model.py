@@ -135,6 +135,16 @@ class IndexHistory(RuleBasedStateMachine):
                 self.index.register_candidate(name)
 
     @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.model)))
+        if self.model[name].state is GenerationState.CANDIDATE:
+            self.index.withdraw_candidate(name)
+            self.model[name].state = GenerationState.BUILDING
+        else:
+            with pytest.raises(GenerationConflict):
+                self.index.withdraw_candidate(name)
+
+    @rule(data=st.data())
     def promote(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.model)))
         if self.model[name].state is GenerationState.CANDIDATE:

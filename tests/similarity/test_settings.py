@@ -11,6 +11,12 @@ def test_without_variables_the_defaults_hold() -> None:
     assert Settings.from_environment({"PATH": "/bin"}) == Settings(index="similarity.db", bundle=None, threads=None)
 
 
+def test_an_index_that_is_named_like_a_folder_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"the index trail/ ends with '/'"):
+        Settings(index="trail/")
+    assert Settings(index="http://localhost:9200/companies/").index.endswith("/")
+
+
 def test_every_setting_is_read() -> None:
     given = {"INDEX": "a.db", "BUNDLE": "b", "BUNDLES": "c", "THREADS": "3", "RUNTIME": "openvino", "AUDIT": "-"}
     given |= {"URL": "http://search", "API_KEY": "s3cret"}

@@ -120,7 +120,8 @@ def read_keys(path: Path) -> list[Key]:
 
 
 def write_keys(path: Path, keys: Iterable[Key]) -> None:
-    """Replace the file atomically; only its owner may read it."""
+    """Replace the file, or the one that a symbolic link names, atomically; only its owner may read it."""
+    path = Path(os.path.realpath(path))
     text = KeyFile(keys=list(keys)).model_dump_json(indent=2) + "\n"
     # A temporary file is private from the moment it exists.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

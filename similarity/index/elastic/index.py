@@ -100,6 +100,9 @@ class ElasticIndex:
             self._create_index(entry)
         self._registry.change(lambda registry: registry.register_candidate(name))
 
+    def withdraw_candidate(self, name: str) -> None:
+        self._registry.change(lambda registry: registry.withdraw_candidate(name))
+
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
         """Make the index ready to serve, then make it live; all its copies are assigned and all its writes visible."""
         registry = self._registry.read()
@@ -247,19 +250,17 @@ class ElasticIndex:
     def compact(self, generation: str) -> bool:
         """Merge each shard to one segment, which is fastest to search, and remove replaced and deleted documents.
 
-        The removal takes half a minute. If a copy is on a node that is down, the removal may be delayed by up to 12
-        hours (see `compaction`).
+        The removal takes half a minute, or up to 12 hours if a copy is on a node that is down (see `compaction`).
         """
         with self._entry(generation) as entry:
             return compaction.compact(self._cluster, entry.index)
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
-        version = lowest_version_at(before)
         total = 0
         with self._entry(generation) as entry:
             while True:
                 self._cluster.refresh(entry.index)
-                tombstones = reading.tombstones_before(self._cluster, entry.index, version)
+                tombstones = reading.tombstones_before(self._cluster, entry.index, lowest_version_at(before))
                 purged = self._writer.forget(_write_alias(entry.index), tombstones) if tombstones else 0
                 total += purged
                 if not purged:

@@ -89,6 +89,12 @@ class Registry:
         validation.require_state(entry.record, GenerationState.BUILDING, "be registered as candidate")
         return self._with(_in_state(entry, GenerationState.CANDIDATE))
 
+    def withdraw_candidate(self, name: str) -> "Registry":
+        """candidate -> building."""
+        entry = self.named(name)
+        validation.require_state(entry.record, GenerationState.CANDIDATE, "be withdrawn")
+        return self._with(_in_state(entry, GenerationState.BUILDING))
+
     def promote(self, name: str, *, lease: Lease | None, now: datetime) -> "Registry":
         """candidate -> live, and the live one, if any, -> previous."""
         if lease is not None:

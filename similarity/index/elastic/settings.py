@@ -109,7 +109,10 @@ def parse_target(target: str) -> tuple[tuple[str, ...], str]:
             "the URL of an index must not contain a password, because it is logged; set "
             f"{PREFIX}API_KEY, or {PREFIX}USERNAME and {PREFIX}PASSWORD"
         )
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError as error:
+        raise InvalidInput(f"{target!r:.200} is not a URL: {error}") from None
     before, _, name = parts.path.rstrip("/").rpartition("/")
     addresses = [address for address in parts.netloc.split(",") if address]
     if parts.scheme not in {"http", "https"} or not addresses or not name:

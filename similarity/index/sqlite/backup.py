@@ -12,25 +12,29 @@ from pathlib import Path
 from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.index.sqlite.files import application_id
 
+LOGS = ("-wal", "-journal", "-shm")
+"""Ends of the names of the files beside a database that SQLite would apply to another file of its name."""
 
-def back_up(
+
+@contextmanager
+def staged_copy(
     connection: sqlite3.Connection,
     *,
     kind: str,
     source: Path,
     target: Path,
     overwrite: bool,
-    if_damaged: str,
     before_named: Callable[[sqlite3.Connection], None] = lambda _: None,
-) -> None:
-    """Copy the file of `connection` to `target`: complete and checked, or not at all.
+) -> Iterator[Callable[[], None]]:
+    """Copy the file of `connection` next to `target`, check the copy, and yield a function that renames it to `target`.
 
-    The copy is written next to the target, and renamed at the end. A crash leaves at most a file
-    `.<target>.….partial`, which the next backup removes. `kind` is the name of the file in messages, `if_damaged` the
-    advice if it is damaged. `before_named`: called with the complete copy before it has its name.
+    If the function is not called, nothing remains. A crash leaves at most a file `.<target>.….partial`, which the next
+    backup removes. `kind` is the name of the file in messages. `before_named`: called with the copy when it is complete
+    and on the disk.
 
     Raises:
-        InvalidInput: the target exists (unless `overwrite`), is in use, or is the source itself.
+        InvalidInput: the target exists (unless `overwrite`), is in use, is the source itself, or a log of an earlier
+            file is beside it.
         IndexUnavailable: the copy is damaged, so the source is too.
     """
     refuse_target(source, target, kind=kind, overwrite=overwrite)
@@ -41,27 +45,35 @@ def back_up(
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, with no log beside it
             found = copy.execute("PRAGMA integrity_check").fetchone()[0]
             if found != "ok":
-                raise IndexUnavailable(f"{source} is damaged ({found:.200}); {if_damaged}")
+                raise IndexUnavailable(f"{source} is damaged ({found:.200}); restore an earlier backup")
+            flush(partial)
             before_named(copy)
-        flush(partial)
-        refuse_target(source, target, kind=kind, overwrite=overwrite)
-        partial.replace(target)
-        flush(target.parent)
+
+        def give_name() -> None:
+            refuse_target(source, target, kind=kind, overwrite=overwrite)
+            partial.replace(target)
+            flush(target.parent)
+
+        yield give_name
 
 
 def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> None:
     """Raise InvalidInput if a copy of `source` must not be written to `target`."""
-    if not target.exists():
-        return
-    if not overwrite:
-        raise InvalidInput(f"{target} exists; name another file, or replace it with --overwrite (overwrite=True)")
-    if target.samefile(source):
-        raise InvalidInput(f"{target} is the {kind} itself; name another file")
-    if application_id(target) not in (None, application_id(source)):
-        raise InvalidInput(f"{target} is another kind of file than the {kind}; name another file")
-    # SQLite would apply this log to the copy.
-    if target.with_name(target.name + "-wal").exists():
-        raise InvalidInput(f"{target} is in use, or was not closed; name another file")
+    if target.exists():
+        if not overwrite:
+            raise InvalidInput(f"{target} exists; name another file, or replace it with --overwrite (overwrite=True)")
+        if target.samefile(source):
+            raise InvalidInput(f"{target} is the {kind} itself; name another file")
+        if application_id(target) not in (None, application_id(source)):
+            raise InvalidInput(f"{target} is another kind of file than the {kind}; name another file")
+    for log in (target.with_name(target.name + end) for end in LOGS):
+        if log.exists():
+            raise InvalidInput(
+                f"{target} is in use, or was not closed; name another file"
+                if target.exists()
+                else f"{log} is left from another file, and SQLite would apply it to the copy; move it away, or name "
+                "another file"
+            )
 
 
 @contextmanager

@@ -4,6 +4,7 @@
 migration is never edited.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -45,11 +46,19 @@ def application_id(path: Path) -> int | None:
     if not path.is_file() or not path.stat().st_size:
         return None
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{real_path(path).as_uri()}?mode=rw", uri=True)) as connection:
             found: int = connection.execute("PRAGMA application_id").fetchone()[0]
             return found
     except sqlite3.DatabaseError:
         return None
+
+
+def real_path(path: Path) -> Path:
+    """Return the absolute path without symbolic links. A loop of links remains, and cannot be opened.
+
+    `Path.resolve` raises a RuntimeError for a loop.
+    """
+    return Path(os.path.realpath(path))
 
 
 def refuse_database(path: Path) -> None:
@@ -60,8 +69,10 @@ def refuse_database(path: Path) -> None:
 
 
 def refuse_beside(path: Path) -> None:
-    """Raise InvalidInput if `path` is the log, the workspace or a bundle of a database, or would be."""
-    path = path.resolve()
+    """Raise InvalidInput if `path` is the log, the workspace or a bundle of a database, or would be, or is no file."""
+    if not path.name:
+        raise InvalidInput(f"the output {str(path)!r} is a folder; name a file")
+    path = real_path(path)
     beside = [path.with_name(path.name.removesuffix(each)) for each in BESIDE if path.name.endswith(each)]
     beside += [each.with_suffix("") for each in path.parents if each.suffix == ".bundles"]
     for database in beside:

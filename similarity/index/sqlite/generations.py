@@ -125,6 +125,13 @@ def register_candidate(connection: sqlite3.Connection, name: str) -> None:
     _set_state(connection, generation, GenerationState.CANDIDATE)
 
 
+def withdraw_candidate(connection: sqlite3.Connection, name: str) -> None:
+    """Change a generation from candidate back to building. Raises GenerationConflict if it is not a candidate."""
+    generation = named(connection, name)
+    validation.require_state(generation.record, GenerationState.CANDIDATE, "be withdrawn")
+    _set_state(connection, generation, GenerationState.BUILDING)
+
+
 def promote(connection: sqlite3.Connection, name: str, *, now: datetime) -> None:
     """Change a generation from candidate to live, and the live one to previous.
 

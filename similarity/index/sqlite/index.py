@@ -39,7 +39,7 @@ from similarity.index.protocol import (
     WriteResult,
 )
 from similarity.index.sqlite import attributes, checking, generations, leases, reading, words, writing
-from similarity.index.sqlite.backup import back_up
+from similarity.index.sqlite.backup import staged_copy
 from similarity.index.sqlite.compaction import rewrite
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.filters import conditions, require_passing
@@ -71,11 +71,7 @@ class SqliteIndex:
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        *,
-        busy_timeout: float = 30.0,
-        clock: Callable[[], datetime] = utc_now,
+        self, path: str | Path, *, busy_timeout: float = 30.0, clock: Callable[[], datetime] = utc_now
     ) -> None:
         self.path = Path(followed(str(path)))
         self._clock = clock
@@ -107,6 +103,10 @@ class SqliteIndex:
     def register_candidate(self, name: str) -> None:
         with self._connections.writing() as connection:
             generations.register_candidate(connection, name)
+
+    def withdraw_candidate(self, name: str) -> None:
+        with self._connections.writing() as connection:
+            generations.withdraw_candidate(connection, name)
 
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
         with self._connections.writing() as connection:
@@ -280,16 +280,18 @@ class SqliteIndex:
             InvalidInput: the file exists (unless `overwrite`), is in use, or is the index itself.
             IndexUnavailable: the index cannot be read or is damaged.
         """
-        with self._connections.borrowed() as connection:
-            back_up(
+        with (
+            self._connections.borrowed() as connection,
+            staged_copy(
                 connection,
                 kind="index",
                 source=self.path,
                 target=Path(path),
                 overwrite=overwrite,
-                if_damaged="restore an earlier backup, or ingest again",
                 before_named=lambda copy: beside([stored.record for stored in generations.every(copy)]),
-            )
+            ) as give_name,
+        ):
+            give_name()
 
     def close(self) -> None:
         self._connections.close()
@@ -340,10 +342,9 @@ class SqliteIndex:
 
     def _repeat(self, step: Callable[[Connection], int]) -> int:
         """Run a step, each time in a transaction, until it returns 0; return the sum of its results."""
-        total = 0
-        while True:
+
+        def once() -> int:
             with self._connections.writing() as connection:
-                done = step(connection)
-            if not done:
-                return total
-            total += done
+                return step(connection)
+
+        return sum(iter(once, 0))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from similarity.errors import IndexUnavailable
 from similarity.index.sqlite.checkpoints import FileState, open_shared_memory
+from similarity.index.sqlite.files import real_path
 
 Words: TypeAlias = NDArray[np.uint32]
 
@@ -227,7 +228,7 @@ def _big_endian(content: bytes) -> Words:
 
 def _beside(path: Path, suffix: str) -> Path:
     # SQLite creates it next to the target of a symbolic link.
-    path = path.resolve()
+    path = real_path(path)
     return path.with_name(f"{path.name}{suffix}")
 
 

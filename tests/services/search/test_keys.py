@@ -62,6 +62,17 @@ def test_a_mistake_is_one_line_and_a_failure(tmp_path: Path, arguments: list[str
     assert message in str(exit_.value.code)
 
 
+def test_a_key_is_revoked_in_the_file_that_a_link_names(tmp_path: Path) -> None:
+    real, link = tmp_path / "secrets" / "keys.json", tmp_path / "keys.json"
+    real.parent.mkdir()
+    link.symlink_to(real)
+    add(link, "ann", [Scope.READ])
+    assert [key.name for key in read_keys(real)] == ["ann"]
+    assert revoke(link, "ann") == 1
+    assert read_keys(real) == []
+    assert link.is_symlink()
+
+
 def test_a_broken_file_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     file.write_text("precious")

@@ -174,6 +174,10 @@ def test_vectors_made_elsewhere_are_imported_and_promoted(shell: Shell) -> None:
     building = generations(shell)["building"]
     assert (building["encoder_id"], building["companies"]) == ("Elsewhere-1", COUNT)
     assert "60 rows" in shell(*arguments, "--into", building["name"])
+    other = [*arguments[:-1], "Elsewhere-2", "--into", building["name"]]
+    for run in (other, [*other, "--dry-run"]):
+        assert "has vectors of encoder Elsewhere-1, not of Elsewhere-2" in shell(*run, fails=True)
+    assert "the encoder id is empty" in shell(*arguments[:-1], " ", fails=True)
     shell("generations", "promote", building["name"], "--judged", "judged.tsv")
     assert generations(shell)["live"]["name"] == building["name"]
 

@@ -11,8 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany
-from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
-from similarity.generations.import_vectors import import_vectors, unit_vector, vector_dimension
+from similarity.errors import (
+    EncoderMismatch,
+    GenerationConflict,
+    IndexUnavailable,
+    InvalidCompany,
+    InvalidInput,
+    UnknownGeneration,
+)
+from similarity.generations.import_vectors import import_target, import_vectors, unit_vector, vector_dimension
 from similarity.index.name_hashes import hashes_of
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
@@ -270,3 +277,26 @@ def test_a_generation_must_be_there_first(tmp_path: Path) -> None:
 def test_the_dimension_is_that_of_the_first_vector(tmp_path: Path) -> None:
     rows = [{"id": "a", "deleted": True}, record("b", [1, 0, 0, 0])]
     assert vector_dimension(jsonl(tmp_path / "companies.jsonl", rows)) == 4
+
+
+def test_only_an_unfinished_generation_of_the_same_encoder_is_imported_into(index: SqliteIndex) -> None:
+    assert import_target(index, "external", encoder_id=EXTERNAL).name == "external"
+    with pytest.raises(EncoderMismatch, match="has vectors of encoder external-openai-3-small, not of other"):
+        import_target(index, "external", encoder_id="other")
+    index.register_candidate("external")
+    assert import_target(index, "external", encoder_id=EXTERNAL).name == "external"
+    index.promote("external")
+    with pytest.raises(GenerationConflict, match="generation external is live"):
+        import_target(index, "external", encoder_id=EXTERNAL)
+
+
+def test_values_that_an_import_removes_are_counted(index: SqliteIndex, tmp_path: Path) -> None:
+    run(index, jsonl(tmp_path / "a.jsonl", [record("a", SIXTY_DEGREES, domain="a.example", aliases=["A"])]))
+    later = run(index, jsonl(tmp_path / "b.jsonl", [record("a", SIXTY_DEGREES)]), now=NOW + timedelta(days=1))
+    assert later.removed_values == {"domain": 1, "aliases": 1}
+
+
+@pytest.mark.parametrize("vector", [[True, False, False], ["1", "0", "0"], [1.0, 0.0, False]])
+def test_truth_values_and_texts_are_no_numbers(vector: list[object]) -> None:
+    with pytest.raises(InvalidCompany, match="must be a list of numbers"):
+        unit_vector(vector, dimension=3)

@@ -1,5 +1,6 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,19 @@ import pytest
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
 from similarity.generations.gate import GateReport
-from similarity.generations.promotion import live_name, promote, retire, rollback_plan
+from similarity.generations.promotion import IMPORTED, live_name, promote, retire, rollback_plan
 from similarity.generations.reembed import copy_generation
+from similarity.generations.retention import prune
+from similarity.index.name_hashes import hashes_of
+from similarity.index.protocol import GenerationState
 from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.records import Change
+from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
-from tests.factories import make_generation
-from tests.similarity.generations.staging import COMPANIES, NOW, fill_first, names, opened, options
+from tests.factories import make_embedded, make_generation
+from tests.similarity.generations.staging import COMPANIES, NOW, change, fill_first, names, opened, options, write
+
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -50,7 +58,7 @@ def test_a_dry_run_only_judges(index: SqliteIndex, candidate: str) -> None:
 def test_a_candidate_that_lacks_documents_or_is_worse_is_refused_with_all_reasons(index: SqliteIndex) -> None:
     index.create_generation(make_generation("empty"))
     report = promote(index, "empty", gate=refusing)
-    assert report.reasons == (f"it lacks {COMPANIES} documents of first; run the re-embed or the import again", "worse")
+    assert report.reasons == (f"it lacks {COMPANIES} documents of first; run the re-embed or the copy again", "worse")
     assert (report.promoted, live_name(index)) == (False, "first")
 
 
@@ -99,3 +107,80 @@ def test_a_previous_generation_is_removed_even_while_a_reembed_runs(index: Sqlit
     index.take_lease("reembed", holder="another", seconds=60)
     retire(index, "first")
     assert names(index.generations()) == [candidate]
+
+
+@pytest.fixture
+def imported(index: SqliteIndex) -> str:
+    index.create_generation(make_generation("imported", encoder_id="encoder-1", bundle_id=IMPORTED))
+    for batch in index.scan("first"):
+        index.upsert("imported", batch)
+    return "imported"
+
+
+def states(index: SqliteIndex) -> dict[str, GenerationState]:
+    return {generation.name: generation.state for generation in index.generations()}
+
+
+@pytest.mark.parametrize("written", [change("c03", version=9), DeletedCompany(id="c03", version=9)])
+def test_a_write_during_the_gate_is_not_lost(index: SqliteIndex, imported: str, written: Change) -> None:
+    def gate(old: str | None, new: str) -> GateReport:
+        write(index, written)
+        return GateReport(passed=True)
+
+    report = promote(index, imported, gate=gate)
+    assert (report.promoted, report.lacking, live_name(index)) == (False, 1, "first")
+    assert "similarity generations import-vectors FILE --encoder-id encoder-1 --into imported" in report.reasons[0]
+    assert states(index)[imported] == "building"
+    write(index, change("c04", version=9))  # no candidate remains that writes would have to go to
+    assert index.stored_versions(imported, ["c04"])["c04"] < 9
+
+
+def test_a_promotion_waits_for_writers_that_know_only_the_old_generations(index: SqliteIndex, imported: str) -> None:
+    with WriterLease(index) as writer:
+        writer.targets()
+        with pytest.raises(LeaseHeld, match="1 writers have not acknowledged"):
+            promote(index, imported, gate=passing, wait=0)
+        assert (live_name(index), states(index)[imported]) == ("first", "building")
+    assert promote(index, imported, gate=passing, wait=0).promoted
+
+
+def test_a_promotion_that_was_killed_leaves_no_candidate_for_long(index: SqliteIndex, imported: str) -> None:
+    index.register_candidate(imported)
+    running = index.take_lease("reembed", holder="another", seconds=60)
+    with pytest.raises(LeaseHeld, match="another"):
+        promote(index, imported, gate=refusing)
+    index.release_lease(running)
+    assert not promote(index, imported, gate=refusing).promoted
+    assert states(index)[imported] == "building"
+    assert promote(index, imported, gate=passing).promoted
+
+
+def test_a_generation_that_went_live_during_the_gate_is_not_replaced(
+    index: SqliteIndex, candidate: str, imported: str
+) -> None:
+    def gate(old: str | None, new: str) -> GateReport:
+        index.promote(candidate)
+        return GateReport(passed=True)
+
+    with pytest.raises(GenerationConflict, match=f"{candidate} went live meanwhile"):
+        promote(index, imported, gate=gate)
+    assert states(index)[imported] == "building"
+
+
+@pytest.mark.parametrize(
+    "remove", [retire, lambda index, name: prune(index, keep=0, older_than=timedelta(0), now=LATER)]
+)
+def test_names_that_only_a_removed_generation_held_are_remembered(
+    index: SqliteIndex, imported: str, remove: Callable[[SqliteIndex, str], object]
+) -> None:
+    names = {"only": "Frobnix Tarn", "c01": "Zorvik Blarn"}
+    index.upsert(imported, [make_embedded(each, name=name, version=9) for each, name in names.items()])
+    index.register_candidate(imported)
+    index.promote(imported)
+    index.rollback(force=True)
+    remove(index, imported)
+    assert states(index) == {"first": "live"}
+    key = index.ledger.key()
+    for company_id, name in names.items():
+        assert set(hashes_of(key, {name})) <= index.ledger.remembered(company_id)
+    assert index.ledger.remembered("c02") == frozenset()

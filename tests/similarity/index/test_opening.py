@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from similarity.errors import InvalidInput
+from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.index.opening import index_name, open_index
 from similarity.index.sqlite import SqliteIndex
 
@@ -26,13 +26,22 @@ def test_a_missing_file_is_not_made_by_looking(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize("target", ["http://localhost:9200/companies", "https://a:9200,b:9200/companies"])
+@pytest.mark.parametrize(
+    "target", ["http://localhost:9200/companies", "https://a:9200,b:9200/companies", "HTTP://a:1/companies"]
+)
 def test_a_url_is_elasticsearch_with_the_settings_of_the_environment(target: str) -> None:
     from similarity.index.elastic import ElasticIndex
 
     with closing(open_index(target, {"SIMILARITY_ELASTICSEARCH_NUM_CANDIDATES": "300"})) as index:
         assert isinstance(index, ElasticIndex)
         assert (index.settings.name, index.settings.num_candidates) == ("companies", 300)
+
+
+def test_a_loop_of_symbolic_links_is_an_error_of_one_line(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.db"
+    loop.symlink_to(loop)
+    with pytest.raises(IndexUnavailable, match=r"loop\.db does not answer: it cannot be opened"):
+        open_index(str(loop), {}, create=True)
 
 
 def test_without_the_client_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,3 +1,4 @@
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -5,9 +6,12 @@ import pytest
 
 from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
+from similarity.index.sqlite.files import refuse_database
 from similarity.ingest.rejects import RejectsFile
 from similarity.search.export import export_neighbours
+from similarity.upkeep.backup import back_up
 from tests.contract.steps import add_live
 
 
@@ -62,3 +66,36 @@ def test_a_backup_replaces_no_workspace(tmp_path: Path) -> None:
         index.backup(tmp_path / "copy.db")
         index.backup(tmp_path / "copy.db", overwrite=True)
     assert workspace.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_an_output_without_a_file_name_is_refused(tmp_path: Path, name: str) -> None:
+    with closing(SqliteIndex(tmp_path / "similarity.db")) as index:
+        for write in (
+            lambda: export_neighbours(index, add_generation(index), Path(name), k=1),
+            lambda: back_up(index, Path(name), store=tmp_path, overwrite=True),
+            lambda: RejectsFile(Path(name)),
+        ):
+            with pytest.raises(InvalidInput, match="is a folder; name a file"):
+                write()
+
+
+def test_an_output_to_a_loop_of_symbolic_links_is_an_error_of_the_file(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.parquet"
+    loop.symlink_to(loop)
+    refuse_database(loop)
+    with closing(SqliteIndex(tmp_path / "similarity.db")) as index:
+        assert export_neighbours(index, add_generation(index), loop, k=1) == 0
+
+
+def test_an_export_has_a_name_of_any_bytes(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.parquet")
+    with closing(SqliteIndex(tmp_path / "similarity.db")) as index:
+        export_neighbours(index, add_generation(index), path, k=1)
+    assert path.read_bytes().startswith(b"PAR1")
+
+
+def add_generation(index: SqliteIndex) -> Generation:
+    if not index.generations():
+        add_live(index, "live")
+    return index.live()

@@ -214,3 +214,35 @@ def test_a_named_member_of_an_object_of_attributes_is_that_attribute(tmp_path: P
     ]  # fmt: skip
     names = [name for each in parsed for name in each.warned_fields]
     assert [found.column_of({}, name) for name in names] == names
+
+
+def late_jsonl(path: Path, first: dict[str, object], last: dict[str, object]) -> Path:
+    """A file whose last row, after 110 others, has other columns."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*[first] * 110, last]))
+    return path
+
+
+def test_a_column_of_another_spelling_is_found_in_any_row(tmp_path: Path) -> None:
+    record: dict[str, object] = {"id": "a", "name": "A", "description": "Makes anvils."}
+    path = late_jsonl(tmp_path / "a.jsonl", record, {"id": "b", "Deleted": True, "attributes": {"late": 1}})
+    found = file_columns(path, Columns())
+    assert found.summary == "columns: id, name, description, deleted <- Deleted"
+    *_, last = read_rows(path)
+    change = parse_record(last.record, columns=found.columns, now=datetime.now(UTC)).change
+    assert isinstance(change, DeletedCompany)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "pair"),
+    [
+        ("Industry", "industry", "'industry' and 'Industry'"),
+        ("industry", "Industry", "'industry' and 'Industry'"),
+        ("industry", "Company Industry", "'industry' and 'Company Industry'"),
+    ],
+)
+def test_rows_that_spell_a_column_in_two_ways_are_not_guessed(tmp_path: Path, first: str, last: str, pair: str) -> None:
+    record: dict[str, object] = {"id": "a", "name": "A", "description": "Makes anvils."}
+    path = late_jsonl(tmp_path / "a.jsonl", record | {first: "steel"}, record | {last: "iron"})
+    with pytest.raises(InvalidInput, match=f"rows have different columns for industry: {pair}; .* --column industry="):
+        file_columns(path, Columns())
+    assert file_columns(path, Columns(fields={"industry": first})).ignored == [last]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from similarity.errors import InvalidInput
+from similarity.errors import InvalidCompany, InvalidInput
 from similarity.ingest.files import column_names, count_rows, read_rows, read_stream
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.ingest.rejects import RejectsFile
@@ -209,11 +209,35 @@ def test_times_that_python_has_no_value_for_cost_one_row_of_parquet(tmp_path: Pa
     microseconds = pa.array([1, 300_000_000_000_000_000], pa.timestamp("us"))
     pq.write_table(pa.table({"id": ["a", "b"], "event_time": microseconds}), path)
     good, bad = read_rows(path)
-    assert (good.record["id"], good.unreadable, bad.number) == ("a", "", 2)
-    assert "cannot be read" in bad.unreadable
+    assert (good.record["id"], bad.record["id"], bad.number) == ("a", "b", 2)
+    with pytest.raises(InvalidCompany, match="event_time: cannot be read: date value out of range"):
+        parse_record(bad.record, columns=Columns(), now=datetime.now(UTC))
     pq.write_table(pa.table({"id": ["a"], "event_time": pa.array([1_500], pa.timestamp("ns"))}), path)
     [rounded] = read_rows(path)
     assert rounded.record["event_time"] == datetime(1970, 1, 1, microsecond=1)  # noqa: DTZ001  # as the file has it
+
+
+@pytest.mark.parametrize(
+    "odd", [pa.time64("ns"), pa.duration("ns"), pa.timestamp("us", "Mars/Olympus"), pa.timestamp("ns", "Mars/Olympus")]
+)
+def test_a_column_of_an_odd_type_costs_only_its_values(tmp_path: Path, odd: pa.DataType) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"id": ["a"], "name": ["A"], "description": ["Makes anvils."], "odd": pa.array([1_500], odd)})
+    pq.write_table(table, path)
+    [row] = read_rows(path)
+    for attributes, warned in (([], 0), (["odd"], 1)):
+        parsed = parse_record(row.record, columns=Columns.from_pairs([], attributes), now=datetime.now(UTC))
+        assert isinstance(parsed.change, VersionedCompany)
+        assert [text.partition(":")[0] for text in parsed.warnings] == ["attributes.odd"] * warned
+
+
+@pytest.mark.parametrize("level", ["none", "N/A", "nan", "tbd", " - "])
+def test_a_declared_level_is_no_missing_value(level: str) -> None:
+    columns = Columns.from_pairs([], [f"risk:ordinal={level.strip()},low,high"])
+    record = {"id": "a", "name": "A", "description": "Makes anvils.", "risk": level}
+    parsed = parse_record(record, columns=columns, now=datetime.now(UTC))
+    assert isinstance(parsed.change, VersionedCompany)
+    assert (parsed.change.company.attributes, parsed.warnings) == ({"risk": level.strip()}, ())
 
 
 def test_parquet_is_read_from_a_stream_that_seeks() -> None:

@@ -16,6 +16,8 @@ from similarity.ingest.markup import without_markup
         ("<!-- draft -->Sells tea.", "Sells tea."),
         ("<style>Sells tea.", "Sells tea."),
         ("AT&amp;T", "AT&T"),
+        ('<P CLASS="x">Makes<o:p></o:p> nuts<BR>', "Makes nuts"),
+        ("<b>Profit</b> <EUR 5m, sales >EUR 2m", "Profit <EUR 5m, sales >EUR 2m"),
     ],
 )
 def test_markup_is_removed(text: str, visible: str) -> None:
@@ -23,7 +25,20 @@ def test_markup_is_removed(text: str, visible: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["fewer than < 10 and > 5 shops", "R&D for AT&T", "a <- b", "x << 1", "I <3 shoes", "  two  spaces "]
+    "text",
+    [
+        "fewer than < 10 and > 5 shops",
+        "R&D for AT&T",
+        "a <- b",
+        "x << 1",
+        "I <3 shoes",
+        "  two  spaces ",
+        "revenue <EUR 5m and profit >EUR 2m",
+        "write to <info@acme.com>",
+        "List<String> for Java",
+        "Acme <https://acme.com>",
+        "a <b@acme.com>",
+    ],
 )
 def test_plain_text_stays(text: str) -> None:
     assert without_markup(text) == text
@@ -36,6 +51,12 @@ def test_any_text_can_be_cleaned(text: str) -> None:
 
 def test_a_long_text_of_open_tags_takes_linear_time() -> None:
     assert without_markup("<script" * 50_000).startswith("<script")
+
+
+@pytest.mark.parametrize("part", ["<a", "<abc ", "<eur >", "</", "<a:"])
+def test_a_text_full_of_what_is_no_tag_takes_linear_time(part: str) -> None:
+    assert without_markup(part * 50_000).startswith("<")
+    assert without_markup(f"<{part[1:] * 100_000}").startswith("<")
 
 
 def test_a_number_that_is_too_long_for_python_is_no_entity() -> None:

@@ -96,6 +96,25 @@ def test_a_line_that_is_no_entry_is_skipped(file: Path, audit: AuditRecord, capl
     assert [record.args[1] for record in caplog.records if isinstance(record.args, tuple)] == [*range(2, 9)]
 
 
+@pytest.mark.parametrize(
+    "members", [{"counts": 3}, {"counts": None}, {"company_sha256": 5}, {"time": "2026-01-31T12:00:00"}], ids=str
+)
+def test_an_entry_whose_members_have_other_types_is_skipped(
+    file: Path, audit: AuditRecord, caplog: pytest.LogCaptureFixture, members: dict[str, object]
+) -> None:
+    audit.write([entry("a")])
+    with file.open("ab") as stream:
+        stream.write(json.dumps({**json.loads(file.read_bytes()), **members}).encode() + b"\n")
+    assert companies(file) == [hashed("a")]
+    assert "line 2 is truncated or not an entry" in caplog.text
+
+
+def test_a_record_that_is_a_pipe_is_refused_and_not_waited_for(file: Path) -> None:
+    os.mkfifo(file)
+    with pytest.raises(InvalidInput, match="is not a regular file"):
+        list(read_entries(str(file)))
+
+
 def test_several_processes_append_whole_lines(file: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", APPEND_MUCH, str(file), str(number)], cwd=ROOT)

@@ -168,7 +168,7 @@ back_up(SqliteIndex(sys.argv[1]), Path(sys.argv[2]), store=Path(sys.argv[1] + ".
 """
 
 
-@pytest.mark.parametrize("renamed", [0, 1, 2], ids=["none", "workspace", "workspace and bundle"])
+@pytest.mark.parametrize("renamed", [0, 1, 2], ids=["none", "bundle", "bundle and workspace"])
 def test_after_a_killed_backup_the_next_one_replaces_what_it_left(
     index: SqliteIndex, bundle: ModelBundle, workspace: SqliteWorkspace, tmp_path: Path, renamed: int
 ) -> None:
@@ -179,8 +179,8 @@ def test_after_a_killed_backup_the_next_one_replaces_what_it_left(
     assert done.returncode == -signal.SIGKILL
     left = [each.name for each in target.parent.iterdir()]
     assert any(name.endswith(".partial") for name in left)
-    assert ("copy.db.workspace" in left, "copy.db" in left) == (bool(renamed), False)
-    assert store_folder(target).joinpath(bundle.encoder_id).exists() == (renamed == 2)
+    assert ("copy.db.workspace" in left, "copy.db" in left) == (renamed == 2, False)
+    assert store_folder(target).joinpath(bundle.encoder_id).exists() == bool(renamed)
     workspace.save_list(replace(BREWERS, name="Bakers"))
     backed_up(index, target)
     assert sorted(each.name for each in target.parent.iterdir()) == ["copy.db", "copy.db.bundles", "copy.db.workspace"]
@@ -234,3 +234,49 @@ def test_a_backup_that_fails_leaves_no_file(
     with pytest.raises(OSError, match="No space"):
         backed_up(index, tmp_path / "kept" / "copy.db")
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_failed_backup_leaves_an_earlier_one_with_its_workspace(
+    index: SqliteIndex, workspace: SqliteWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "kept" / "copy.db"
+    backed_up(index, target)
+    workspace.remove_list("Brewers")
+
+    def fails(path: Path) -> None:
+        if "workspace" not in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("similarity.index.sqlite.backup.flush", fails)
+    with pytest.raises(OSError, match="No space"):
+        backed_up(index, target, overwrite=True)
+    with closing(SqliteWorkspace(workspace_file(target))) as lists:
+        assert lists.lists() == [BREWERS]
+
+
+@pytest.mark.usefixtures("workspace")
+@pytest.mark.parametrize(
+    "left", [f"copy.db{of}-{log}" for of in ("", ".workspace") for log in ("wal", "shm", "journal")]
+)
+def test_a_log_that_sqlite_would_apply_to_the_copy_is_refused(index: SqliteIndex, tmp_path: Path, left: str) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / left).touch()
+    with pytest.raises(InvalidInput, match=f"{left} is left from another file"):
+        backed_up(index, tmp_path / "kept" / "copy.db")
+    assert [each.name for each in (tmp_path / "kept").iterdir()] == [left]
+
+
+@pytest.mark.usefixtures("workspace")
+def test_the_restore_of_the_guide_keeps_the_audit_record(index: SqliteIndex, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    backed_up(index, kept / "similarity.db")
+    (kept / "similarity.db.audit.jsonl").write_text("of a service that tested the backup")
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "similarity.db.audit.jsonl").write_text("live")
+    guide = Path(__file__).parents[3].joinpath("docs/backup.md").read_text()
+    commands = guide.split("```\n")[-2].replace("BUNDLES", "similarity.db.bundles").replace("BACKUP", str(kept))
+    subprocess.run(["bash", "-euc", commands], cwd=here, check=True)
+    names = ["similarity.db", "similarity.db.audit.jsonl", "similarity.db.bundles", "similarity.db.workspace"]
+    assert sorted(each.name for each in here.iterdir()) == names
+    assert (here / "similarity.db.audit.jsonl").read_text() == "live"

@@ -100,3 +100,13 @@ def test_leases_that_ended_a_day_ago_are_forgotten() -> None:
     assert [lease.name for lease in kept.leases] == ["new"]
     assert registry.without_old_leases(now=NOW + timedelta(days=1)).leases == registry.leases
     assert kept.fence == registry.fence
+
+
+def test_a_withdrawn_candidate_is_building_again() -> None:
+    registry = added(live(Registry(), "first"), make_generation("second"), "index-second").register_candidate("second")
+    withdrawn = registry.withdraw_candidate("second")
+    assert withdrawn.named("second").record.state is BUILDING
+    assert withdrawn.revision > registry.revision
+    for name in ("first", "second"):
+        with pytest.raises(GenerationConflict, match="only a candidate one can be withdrawn"):
+            withdrawn.withdraw_candidate(name)

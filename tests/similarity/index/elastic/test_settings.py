@@ -44,6 +44,11 @@ def test_a_target_of_another_form_is_refused_with_an_example(target: str) -> Non
         parse_target(target)
 
 
+def test_a_target_that_is_no_url_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"'http://\[::1/x' is not a URL: Invalid IPv6 URL"):
+        parse_target("http://[::1/x")
+
+
 @pytest.mark.parametrize(
     "target",
     [
