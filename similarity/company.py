@@ -29,6 +29,10 @@ DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 ATTRIBUTE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 MAX_WEBSITE_READ = 2_048
 """Characters; a host name stands at the beginning."""
+MAX_HOST_CHARACTERS = 253
+MAX_LABEL_CHARACTERS = 63
+FULL_STOPS = re.compile("[.\u3002]")
+"""Between the labels of a host name in NFKC; the second one is ideographic."""
 MAX_NAME_CHARACTERS = 512
 MAX_DESCRIPTION_CHARACTERS = 200_000
 MAX_LIST_ITEMS = 100
@@ -209,14 +213,23 @@ def normalize_domain(website: str) -> str:
         return ""
     try:
         host = urlsplit(text if "//" in text else f"//{text}").hostname or ""
-        # Encoding takes 20 s for a host name of 3 million letters; the longest real ones have 253.
-        domain = "" if len(host) > MAX_NAME_CHARACTERS else host.encode("idna").decode("ascii")
-        domain = domain.removeprefix("www.").rstrip(".")
+        domain = _ascii_host(host).removeprefix("www.").rstrip(".")
     except ValueError:
         domain = ""
     if not DOMAIN_PATTERN.fullmatch(domain):
         raise InvalidCompany("domain", f"{website!r:.140} contains no host name such as 'example.com'")
     return domain
+
+
+def _ascii_host(host: str) -> str:
+    """Return a host name in ASCII (IDNA). Raises ValueError if DNS allows no name or label of this length.
+
+    Python encodes each character in a loop, after the normal form NFKC: 30 ms for 500 characters of any kind.
+    """
+    name = normalized("NFKC", host).rstrip(".")
+    if len(name) > MAX_HOST_CHARACTERS or any(len(label) > MAX_LABEL_CHARACTERS for label in FULL_STOPS.split(name)):
+        raise ValueError("the host name is too long")
+    return host.encode("idna").decode("ascii")
 
 
 def name_key(name: str) -> str:
