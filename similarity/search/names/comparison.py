@@ -71,14 +71,14 @@ def has_legal_form(name: str) -> bool:
 
 
 def cores_of(company: Company) -> list[str]:
-    """Return the cores of a company's name and aliases.
+    """Return the cores of a company's name and aliases (`Company.compared_names`).
 
     "AB Volvo (publ)" has two: "ab volvo" and "volvo". Amazon.com, Inc. with the domain amazon.com has two: "amazoncom"
     and "amazon".
     """
     cores: dict[str, None] = {}
     website_name = company.domain.partition(".")[0].replace("-", " ")
-    for name in (company.name, *company.aliases):
+    for name in company.compared_names():
         core = core_of(name)
         cores[core] = None
         if SWEDISH_PUBLIC_COMPANY.search(name):
@@ -174,7 +174,7 @@ def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> 
     return any(
         _is_one_edit(core, core_of(other), min_letters)
         and (words == core or _is_one_edit(words, " ".join(_words_of(other)), min_letters))
-        for other in (company.name, *company.aliases)
+        for other in company.compared_names()
     )
 
 
