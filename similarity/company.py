@@ -29,9 +29,16 @@ DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 ATTRIBUTE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 MAX_WEBSITE_READ = 2_048
 """Characters; a host name stands at the beginning."""
+MAX_HOST_CHARACTERS = 253
+MAX_LABEL_CHARACTERS = 63
+FULL_STOPS = re.compile("[.\u3002]")
+"""Between the labels of a host name in NFKC; the second one is ideographic."""
 MAX_NAME_CHARACTERS = 512
 MAX_DESCRIPTION_CHARACTERS = 200_000
 MAX_LIST_ITEMS = 100
+MAX_ALIAS_CHARACTERS, MAX_ALIASES_CHARACTERS = 200, 5_000
+"""Of one alias, and of all aliases of a company. The service accepts no more, and similar names are searched in no more
+(`Company.compared_names`). The longest of 46,616 real companies have 92 and 184."""
 CLOCK_SKEW_ALLOWANCE = timedelta(minutes=5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -68,6 +75,24 @@ class Company:
         if self.domain and not DOMAIN_PATTERN.fullmatch(self.domain):
             raise InvalidCompany("domain", f"{self.domain!r} is not a bare host name such as 'example.com'")
         _check_attributes(self.attributes)
+
+    def compared_names(self) -> list[str]:
+        """Return the name and the aliases in which similar names are searched.
+
+        Aliases that are longer than MAX_ALIAS_CHARACTERS, or go beyond MAX_ALIASES_CHARACTERS, are left out: they may
+        come from a file or an earlier release.
+        """
+        names, left = [self.name], MAX_ALIASES_CHARACTERS
+        for alias in self.aliases:
+            if len(alias) <= min(MAX_ALIAS_CHARACTERS, left):
+                names.append(alias)
+                left -= len(alias)
+        return names
+
+    def characters(self) -> int:
+        """Return the number of characters of all texts, including names and values of attributes."""
+        facts = (f"{name}{value}" for name, value in self.attributes.items())
+        return sum(map(len, (self.id, self.name, self.description, *self.aliases, *self.tags, *facts)))
 
     def content(self) -> dict[str, Any]:
         """Return all fields except the id, as JSON values."""
@@ -209,14 +234,23 @@ def normalize_domain(website: str) -> str:
         return ""
     try:
         host = urlsplit(text if "//" in text else f"//{text}").hostname or ""
-        # Encoding takes 20 s for a host name of 3 million letters; the longest real ones have 253.
-        domain = "" if len(host) > MAX_NAME_CHARACTERS else host.encode("idna").decode("ascii")
-        domain = domain.removeprefix("www.").rstrip(".")
+        domain = _ascii_host(host).removeprefix("www.").rstrip(".")
     except ValueError:
         domain = ""
     if not DOMAIN_PATTERN.fullmatch(domain):
         raise InvalidCompany("domain", f"{website!r:.140} contains no host name such as 'example.com'")
     return domain
+
+
+def _ascii_host(host: str) -> str:
+    """Return a host name in ASCII (IDNA). Raises ValueError if DNS allows no name or label of this length.
+
+    Python encodes each character in a loop, after the normal form NFKC: 30 ms for 500 characters of any kind.
+    """
+    name = normalized("NFKC", host).rstrip(".")
+    if len(name) > MAX_HOST_CHARACTERS or any(len(label) > MAX_LABEL_CHARACTERS for label in FULL_STOPS.split(name)):
+        raise ValueError("the host name is too long")
+    return host.encode("idna").decode("ascii")
 
 
 def name_key(name: str) -> str:

@@ -1,7 +1,6 @@
 """Checks and error messages that all indexes share: documents, names, vectors, encoders, states, leases."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -17,7 +16,7 @@ from similarity.errors import (
     NoLiveGeneration,
     UnknownGeneration,
 )
-from similarity.formats.normal_forms import normalized
+from similarity.formats.normal_forms import normalized, without_marks
 from similarity.index.cjk import with_bigrams
 from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.ranker import Ranker, ranker_from_json
@@ -224,5 +223,4 @@ def filter_key(value: str) -> str:
 
 def fold(text: str) -> str:
     """Return the form in which words are compared: case-folded, without accents, in NFC, CJK text as bigrams."""
-    apart = normalized("NFKD", text.casefold())
-    return with_bigrams(normalized("NFC", "".join(c for c in apart if not unicodedata.combining(c))))
+    return with_bigrams(normalized("NFC", without_marks(normalized("NFKD", text.casefold()))))

@@ -202,8 +202,9 @@ def _embed_for_targets(
             on_stored(stored)
             remember_changed_names(writer.index.ledger, changes, stored)
             documents[encoder_id] = embed_changes(changes, stored, encoders[encoder_id], now=now)
-            # Other processes may have written these companies while texts were encoded.
-            remember_changed_names(writer.index.ledger, changes, _changed_since(writer.index, targets, stored, ids))
+            # Other processes may have written some of these companies while texts were encoded.
+            since = _changed_since(writer.index, targets, stored, ids)
+            remember_changed_names(writer.index.ledger, [each for each in changes if each.id in since], since)
         # While the texts were encoded, a generation of another encoder may have become a target.
         targets = _live_last(writer.targets())
     return targets, documents

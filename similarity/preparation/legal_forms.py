@@ -189,9 +189,15 @@ def _trailing(words: Sequence[str]) -> int:
 
 def _leading(words: Sequence[str]) -> int:
     """Return the number of words at the beginning that are a legal form."""
-    for size in range(min(len(words) - 1, _LONGEST), 0, -1):
-        if _letters(words[:size]) in _LEADING:
-            return size
+    letters, longest = "", 0
+    for size, word in enumerate(words[: min(len(words) - 1, _LONGEST)], 1):
+        letters += word.casefold()
+        if len(letters) > _LONGEST:
+            break
+        if letters in _LEADING:
+            longest = size
+    if longest:
+        return longest
     is_doubtful = len(words) > 1 and words[0].isupper() and _letters(words[:1]) in _LEADING_IN_CAPITALS
     return 1 if is_doubtful and not _is_common(words[1:]) else 0
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from similarity.formats.normal_forms import normalized
+from similarity.formats.normal_forms import normalized, without_marks
 
 # Thai, Lao, Burmese, Khmer, Hangul, kana, ideographs: words are not separated by spaces, or have suffixes.
 _ALONE = (
@@ -26,6 +26,8 @@ STOP_WORDS = frozenset(
     your""".split()
 )
 MIN_CONTENT_WORDS = 3
+MAX_CONTENT_CHARACTERS = 10_000
+"""Characters of a text in which its content words are searched; an encoder reads fewer."""
 WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
 
 
@@ -33,9 +35,9 @@ def unaccented(text: str) -> str:
     """The text in plain letters: without accents, invisible characters, full-width forms and signs such as ™."""
     if text.isascii():  # ten times as fast
         return text
-    apart = normalized("NFKD", _SIGNS.sub(" ", text)).translate(_PLAIN)
-    seen = (each for each in apart if not unicodedata.combining(each) and unicodedata.category(each) != "Cf")
-    return normalized("NFC", "".join(seen))
+    apart = without_marks(normalized("NFKD", _SIGNS.sub(" ", text)).translate(_PLAIN))
+    invisible = [ord(each) for each in set(apart) if unicodedata.category(each) == "Cf"]
+    return normalized("NFC", apart.translate(dict.fromkeys(invisible)) if invisible else apart)
 
 
 def words_of(text: str) -> list[str]:
@@ -44,5 +46,5 @@ def words_of(text: str) -> list[str]:
 
 
 def has_content(text: str, *, at_least: int = MIN_CONTENT_WORDS) -> bool:
-    """Return whether a text has enough words to rank by: `at_least` so many that are not stop words."""
-    return sum(word.lower() not in STOP_WORDS for word in words_of(text)) >= at_least
+    """Return whether the first MAX_CONTENT_CHARACTERS have at least `at_least` words that are not stop words."""
+    return sum(word.lower() not in STOP_WORDS for word in words_of(text[:MAX_CONTENT_CHARACTERS])) >= at_least

@@ -1,9 +1,8 @@
 """Spellings of countries: "USA", "U.S." and "United States" are one country."""
 
 import re
-import unicodedata
 
-from similarity.formats.normal_forms import normalized
+from similarity.formats.normal_forms import normalized, without_marks
 
 # ISO 3166-1: both codes and the usual English name, then other spellings that lists use.
 _SPELLINGS = """
@@ -93,8 +92,7 @@ def countries_differ(one: str, other: str) -> bool:
 
 
 def _key(text: str) -> str:
-    decomposed = normalized("NFKD", text).casefold()
-    letters = "".join(each for each in decomposed if not unicodedata.combining(each) and each not in ".'’")
+    letters = re.sub("[.'’]", "", without_marks(normalized("NFKD", text).casefold()))
     return " ".join(re.sub(r"[\W_]+", " ", letters).split()).removeprefix("the ")
 
 

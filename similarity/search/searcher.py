@@ -108,7 +108,7 @@ class Searcher:
                 )
                 rankings.append(ranking)
                 if isinstance(ranking, Ranking):
-                    characters += sum(len(hit.company.description) for hit in ranking.hits)
+                    characters += sum(hit.company.characters() for hit in ranking.hits)
             return live, rankings
 
         return retry_if_retired(run_once)

@@ -152,3 +152,11 @@ def test_a_company_is_listed_once_and_never_more_than_the_limit(index: CompanyIn
     found = [company.id for company in index.find(live, "acme", limit=7)]
     assert len(found) == len(set(found)) == 7
     assert len(index.find(live, "acme", limit=100)) == 30
+
+
+def test_a_word_that_is_cut_within_a_character_does_not_stop_the_search_of_similar_names(
+    index: CompanyIndex, words: str
+) -> None:
+    for company_id, letters in (("arabic", "\ufdfa" * 20_000), ("cyrillic", "x" + "я" * 20_000)):
+        index.upsert(words, [make_embedded(company_id, description=f"Makes {letters}.")])
+    assert [company.name for company in index.find_misspelled(words, "toyta", limit=3)] == ["トヨタ自動車"]

@@ -145,6 +145,36 @@ def test_a_host_name_of_millions_of_letters_is_refused_at_once() -> None:
     assert time.process_time() - started < 1
 
 
+@pytest.mark.parametrize("host", ["\ufdfa" * 500, ("\u3300" * 15 + "\u3002") * 17, "\ufdfa.\ufdfa\u3002" * 125])
+def test_a_host_name_that_grows_in_a_normal_form_is_refused_at_once(host: str) -> None:
+    started = time.process_time()
+    for _ in range(100):  # where each character is encoded first, 1 to 3 s
+        with pytest.raises(InvalidCompany, match="host name"):
+            normalize_domain(host)
+    assert time.process_time() - started < 0.5
+
+
+def test_a_host_name_has_labels_of_63_characters_and_253_in_all() -> None:
+    longest = ".".join(["a" * 63] * 3 + ["b" * 57, "com"])
+    assert normalize_domain(f"{longest}.") == longest
+    for host in ("a" + longest, "a" * 64 + ".com"):
+        with pytest.raises(InvalidCompany, match="host name"):
+            normalize_domain(host)
+    assert normalize_domain("例え\u3002テスト") == "xn--r8jz45g.xn--zckzah"
+
+
+def test_the_names_that_are_compared_have_a_bounded_length() -> None:
+    aliases = ("x" * 201, *(f"{number:02d}" + "x" * 198 for number in range(26)))
+    names = make_company("a", name="Alpha", aliases=aliases).compared_names()
+    assert names == ["Alpha", *aliases[1:26]]
+    assert make_company("a", name="Alpha", aliases=("Bee", "Sea")).compared_names() == ["Alpha", "Bee", "Sea"]
+
+
+def test_all_texts_of_a_company_are_counted() -> None:
+    company = make_company("a", name="bb", description="ccc", aliases=("dd", "e"), tags=("f",), attributes={"gg": "hh"})
+    assert company.characters() == 1 + 2 + 3 + 3 + 1 + 4
+
+
 def test_names_compare_without_case_width_and_spacing() -> None:
     assert name_key("  ＡＣＭＥ\u00a0Straße ") == name_key("acme strasse")
 

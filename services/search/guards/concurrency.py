@@ -2,8 +2,9 @@
 
 A service that accepts more requests than it can answer finishes none of them in time. All further requests are
 therefore refused at once (`shedding`). Heavy requests (batches, uploads, free text) have a gate of their own, so that
-they cannot take all permits of quick requests. API keys share the queue of a gate fairly: one key cannot fill it.
-A request may turn out to be heavy while it is answered. It then moves to the other gate (`begin_heavy_work`).
+they cannot take all permits of quick requests. API keys share a gate fairly: one key cannot fill its queue, and does
+not hold all permits while others use it. A request may turn out to be heavy while it is answered. It then moves to the
+other gate (`begin_heavy_work`).
 """
 
 import asyncio
@@ -22,8 +23,7 @@ from .rate_limits import PAY_THE_REST
 from .refusals import REFUSED, header, is_open, refuse, secret_in
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
-SECONDS_TO_LEAVE_ROOM = 30.0
-REFUSED_KEYS = 16
+SECONDS_TO_LEAVE_ROOM = 600.0
 BUSY = "the service is working on as many requests as it can; send the request again in a second"
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ class Gate:
     A request waits in the queue for at most `seconds`. The request that has waited longest gets the next permit. `key`
     is the Authorization header of a request; None if it has none. If the queue is full, a new request may take the slot
     of another one: the last request of the key with the most waiting requests. The new request's own key must have
-    fewer waiting requests than that key. For SECONDS_TO_LEAVE_ROOM after a request was refused, other keys leave one
-    permit free.
+    fewer waiting requests than that key. For SECONDS_TO_LEAVE_ROOM after a request, all other keys leave one permit
+    free: it waits or is refused as if all were taken. A key that is alone may hold all permits.
     """
 
     def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
@@ -49,12 +49,12 @@ class Gate:
         self.queue = queue
         self.inside = 0
         self._seconds = seconds
-        self._permits = asyncio.Semaphore(at_once)
-        # The keys of the waiting requests by their deadlines; the request that has waited longest is the first.
-        self._waiting: dict[asyncio.Timeout, bytes | None] = {}
+        # The keys of the waiting requests; the one that has waited longest is the first. The result of a future is
+        # whether the request has a permit.
+        self._waiting: dict[asyncio.Future[bool], bytes | None] = {}
         self._inside: Counter[bytes | None] = Counter()
-        self._refused: dict[bytes | None, float] = {}
-        """The last keys that were refused, and when."""
+        self._asked: dict[bytes | None, float] = {}
+        """The last two keys that sent a request, and when; one of them is another key than that of a request."""
 
     @property
     def waiting(self) -> int:
@@ -62,75 +62,87 @@ class Gate:
         return len(self._waiting)
 
     @property
-    def full(self) -> bool:
-        """Whether all permits and all slots of the queue are taken."""
-        return self._permits.locked() and self.waiting >= self.queue
+    def may_refuse(self) -> bool:
+        """Whether `refuses` may be true for any key; false as long as the gate has room."""
+        return self.inside >= self.at_once - 1 and self.waiting >= self.queue
 
     def refuses(self, key: bytes | None) -> bool:
         """Return whether a request with `key` would get neither a permit nor a slot in the queue."""
-        if not self.full:
+        if self.waiting < self.queue or self._admits(key):
             return False
         waiting = Counter(self._waiting.values())
-        is_refused = waiting[key] + 1 >= max(waiting.values(), default=0)
-        if is_refused:
-            self._remember_refused(key)
-        return is_refused
+        return waiting[key] + 1 >= max(waiting.values(), default=0)
 
     async def enter(self, key: bytes | None = None) -> bool:
         """Take a permit, after a wait if necessary; return whether the request has one. If so, call `leave` later."""
-        if self.refuses(key) or self._leaves_room(key):
+        self._remember(key)
+        if self.refuses(key):
             return False
-        if not self._permits.locked():
-            await self._permits.acquire()
-        elif not await self._wait(key):
-            self._remember_refused(key)
-            return False
-        self.inside += 1
-        self._inside[key] += 1
-        return True
+        if self._admits(key):
+            self._take(key)
+            return True
+        return await self._wait(key)
 
-    def _leaves_room(self, key: bytes | None) -> bool:
-        """Return whether a request with `key` leaves the last permit to another key that was refused lately."""
-        if self.at_once == 1 or self._inside[key] < self.at_once - 1:
+    def _remember(self, key: bytes | None) -> None:
+        self._asked.pop(key, None)
+        self._asked[key] = time.monotonic()
+        if len(self._asked) > 2:
+            del self._asked[next(iter(self._asked))]
+
+    def _admits(self, key: bytes | None) -> bool:
+        """Return whether there is a permit for `key`. If other keys use the gate, it never holds all permits."""
+        if self.inside >= self.at_once:
             return False
         since = time.monotonic() - SECONDS_TO_LEAVE_ROOM
-        return any(moment > since for other, moment in self._refused.items() if other != key)
+        is_shared = any(moment > since for other, moment in self._asked.items() if other != key)
+        return not is_shared or self._inside[key] < max(self.at_once - 1, 1)
 
-    def _remember_refused(self, key: bytes | None) -> None:
-        self._refused.pop(key, None)
-        self._refused[key] = time.monotonic()
-        if len(self._refused) > REFUSED_KEYS:
-            del self._refused[next(iter(self._refused))]
+    def _take(self, key: bytes | None) -> None:
+        self.inside += 1
+        self._inside[key] += 1
 
     async def _wait(self, key: bytes | None) -> bool:
         """Wait in the queue for a permit; return whether the request has one."""
-        if self.full:
+        if self.waiting >= self.queue:
             self._free_slot()
-        deadline = asyncio.timeout(self._seconds)
-        self._waiting[deadline] = key
+        permit = asyncio.get_running_loop().create_future()
+        self._waiting[permit] = key
         try:
-            async with deadline:
-                await self._permits.acquire()
+            async with asyncio.timeout(self._seconds):
+                await permit
         except TimeoutError:
-            return False
+            pass  # at this moment, the permit may have been given
+        except asyncio.CancelledError:
+            if _is_given(permit):
+                self.leave(key)
+            raise
         finally:
-            self._waiting.pop(deadline, None)
-        return True
+            self._waiting.pop(permit, None)
+        return _is_given(permit)
 
     def _free_slot(self) -> None:
         """End the wait of the last request of the key with the most waiting requests, as if its time were over."""
         [(busiest_key, _)] = Counter(self._waiting.values()).most_common(1)
-        deadline = next(deadline for deadline, key in reversed(self._waiting.items()) if key == busiest_key)
-        del self._waiting[deadline]
-        deadline.reschedule(asyncio.get_running_loop().time())
+        permit = next(permit for permit, key in reversed(self._waiting.items()) if key == busiest_key)
+        del self._waiting[permit]
+        if not permit.done():
+            permit.set_result(False)
 
     def leave(self, key: bytes | None = None) -> None:
-        """Give the permit of `enter` back. The request that has waited longest takes it."""
+        """Give the permit of `enter` back. The request that has waited longest, and may have it, takes it."""
         self.inside -= 1
         self._inside[key] -= 1
         if not self._inside[key]:
             del self._inside[key]
-        self._permits.release()
+        for permit, waiting_key in list(self._waiting.items()):
+            if not permit.done() and self._admits(waiting_key):
+                del self._waiting[permit]
+                self._take(waiting_key)
+                permit.set_result(True)
+
+
+def _is_given(permit: asyncio.Future[bool]) -> bool:
+    return permit.done() and not permit.cancelled() and permit.result()
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def early_refusal(gates: Gates, shed: Callable[[], None]) -> Callable[[bytes], b
     """Return a function from the bytes of a request to its refusal, or None; `shed` counts the refusals."""
 
     def refusal(data: bytes) -> bytes | None:
-        if not (gates.quick.full or gates.heavy.full):
+        if not (gates.quick.may_refuse or gates.heavy.may_refuse):
             return None
         plain = PLAIN_GET.fullmatch(data)
         if plain is None or UNUSUAL.search(data):

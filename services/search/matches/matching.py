@@ -20,7 +20,7 @@ SECONDS_TO_SEARCH = 20.0
 
 @dataclass(frozen=True, slots=True)
 class MatchService:
-    """Matches with the live generation of `index`. `clock` limits the time spent on similar names."""
+    """Matches with the live generation of `index`. `clock` limits the time spent on a list."""
 
     index: CompanyIndex
     clock: Callable[[], float] = time.monotonic
@@ -32,7 +32,8 @@ class MatchService:
     def _match(self, listed: ListRows) -> Matched:
         generation = self.index.live().name
         deadline = self.clock() + SECONDS_TO_SEARCH
-        matcher = RowMatcher(self.index, generation, self.index.attributes(), has_time=lambda: self.clock() < deadline)
+        attributes = self.index.attributes()
+        matcher = RowMatcher(self.index, generation, attributes, seconds_left=lambda: deadline - self.clock())
 
         def answer(row: ListRow) -> MatchedRow:
             if row.unreadable:

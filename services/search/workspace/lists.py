@@ -51,7 +51,7 @@ REMOVED_MEMBERS = frozenset({"mode"})
 class ListsService:
     """Stores lists in `workspace` and runs their queries with `search`. `clock`: returns the current time.
 
-    `before_much`: called before many queries are run at once; it may raise.
+    `before_much`: called before many queries are run at once, or many companies are read; it may raise.
     """
 
     search: SearchService

@@ -111,7 +111,8 @@ def lists_routes(service: ListsService) -> APIRouter:
         """Marks hits as no longer new to you: those in `ids`, by default the current ones."""
         return service.look(name, given or LookGiven(), caller)
 
-    _add_shortlist_routes(router, service, ShortlistService(service.search, service.workspace))
+    shortlists = ShortlistService(service.search, service.workspace, before_much=service.before_much)
+    _add_shortlist_routes(router, service, shortlists)
     return router
 
 

@@ -1,6 +1,6 @@
 """Shortlists, independent of HTTP: their companies, and how they compare with a ranking or with another list."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,6 +23,9 @@ from ..asking.service import SearchService
 from ..guards.callers import Caller
 from ..wire.bodies import Closed
 from ..wire.problem_documents import CompanyReference, reference_of
+
+QUICKLY_READ = 1_000
+"""At most this many companies of lists are not heavy work: a table of 9,000 with 100 attributes takes 10 s."""
 
 
 class MembersQuery(FormatQuery):
@@ -110,10 +113,14 @@ class _Ranked:
 
 @dataclass(frozen=True, slots=True)
 class ShortlistService:
-    """Reads shortlists in `workspace`, and their companies with `search`."""
+    """Reads shortlists in `workspace`, and their companies with `search`.
+
+    `before_much`: called before more than QUICKLY_READ companies are read; it may raise.
+    """
 
     search: SearchService
     workspace: Workspace
+    before_much: Callable[[], None] = lambda: None
 
     def members(self, name: str, query: MembersQuery, caller: Caller) -> Members:
         """Return the companies of a list, each once.
@@ -123,6 +130,8 @@ class ShortlistService:
             UnknownCompany, AmbiguousCompany: `company` matches no company, or several.
         """
         ids = companies_of(self.workspace.saved_list(name))
+        if len(ids) > QUICKLY_READ:
+            self.before_much()
 
         def run_once() -> Members:
             live, ranked = self._ranked(query.company, query.rank, caller)
@@ -146,13 +155,15 @@ class ShortlistService:
         """
         names = [name] if query.other is None else [name, query.other]
         lists = shortlists(self.workspace, names)
+        if sum(map(len, lists.values())) > QUICKLY_READ:
+            self.before_much()
 
         def run_once() -> Comparison:
             live, ranked = self._ranked(query.company, query.rank, caller)
             here = self._of(lists[name], live, ranked)
             if ranked is None:
-                others = set(lists[names[-1]])
-                there = self._of([each for each in lists[names[-1]] if each not in lists[name]], live, None)
+                others, own = set(lists[names[-1]]), set(lists[name])
+                there = self._of([each for each in lists[names[-1]] if each not in own], live, None)
             else:
                 first = {each: hit for each, hit in ranked.hits.items() if hit.rank <= query.k}
                 others = set(first)

@@ -3,10 +3,13 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic_core import PydanticCustomError
 
 from similarity.company import (
     ATTRIBUTE_NAME_PATTERN,
+    MAX_ALIAS_CHARACTERS,
+    MAX_ALIASES_CHARACTERS,
     MAX_DESCRIPTION_CHARACTERS,
     MAX_LIST_ITEMS,
     MAX_NAME_CHARACTERS,
@@ -33,6 +36,7 @@ ATTRIBUTE_NAME = pattern_of(
 )
 AttributeName = Annotated[str, StringConstraints(pattern=ATTRIBUTE_NAME)]
 Named = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS, pattern=r"\S")]
+Alias = Annotated[str, StringConstraints(max_length=MAX_ALIAS_CHARACTERS, pattern=r"\S")]
 Short = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
 Time = Annotated[str, StringConstraints(max_length=MAX_TIME_CHARACTERS)]
 
@@ -50,7 +54,11 @@ class CompanyBody(BaseModel):
         description="What the company does, in its own words. The search compares these texts.",
         examples=["Makes anvils and sells them to smiths."],
     )
-    aliases: Listed[Named] | None = Field(default=None, max_length=MAX_LIST_ITEMS, description="Other names.")
+    aliases: Listed[Alias] | None = Field(
+        default=None,
+        max_length=MAX_LIST_ITEMS,
+        description=f"Other names, of at most {MAX_ALIASES_CHARACTERS:,} characters in all.",
+    )
     domain: Annotated[str, StringConstraints(max_length=MAX_WEBSITE_CHARACTERS)] | None = Field(
         default=None,
         description="Its website; the bare host name is stored. Without a host name it is ignored with a warning.",
@@ -67,6 +75,14 @@ class CompanyBody(BaseModel):
         examples=[{"employees": 12}],
     )
     event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])
+
+    @field_validator("aliases")
+    @classmethod
+    def _are_short(cls, aliases: list[str] | None) -> list[str] | None:
+        if (characters := sum(map(len, aliases or ()))) > MAX_ALIASES_CHARACTERS:
+            reason = f"have {characters:,} characters in all; send at most {MAX_ALIASES_CHARACTERS:,}"
+            raise PydanticCustomError("too_long_in_all", "{reason}", {"reason": reason})
+        return aliases
 
 
 class DeletionLine(BaseModel):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
+from similarity.company import MAX_NAME_CHARACTERS
+
 MAX_CORRECTIONS = 8
 MAX_AGE_SECONDS = 60.0
 MIN_CORRECTED_LETTERS, MIN_TWO_ERRORS = 4, 9
@@ -50,9 +52,8 @@ class Vocabulary:
             connection.execute(
                 "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'col')"
             )
-            select = "SELECT DISTINCT term FROM temp.vocabulary"
+            # FTS5 cuts words at 32,768 bytes, perhaps within a character; reading such a word fails.
+            select = f"SELECT DISTINCT term FROM temp.vocabulary WHERE length(term) <= {MAX_NAME_CHARACTERS}"
             self._words = frozenset(term for (term,) in connection.execute(select))
-            self._words_of_names = [
-                term for (term,) in connection.execute(f"{select} WHERE col IN ('name', 'aliases')")
-            ]
+            self._words_of_names = [term for (term,) in connection.execute(f"{select} AND col IN ('name', 'aliases')")]
             self._state, self._read_at = state, self._clock()

@@ -5,7 +5,6 @@ The *core* of a name is the name without legal form, case, accents and punctuati
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby
@@ -15,7 +14,7 @@ from rapidfuzz.distance import OSA
 
 from similarity.company import DOMAIN_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
-from similarity.formats.normal_forms import normalized
+from similarity.formats.normal_forms import normalized, without_marks
 from similarity.index.cjk import is_cjk
 from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 
@@ -72,14 +71,14 @@ def has_legal_form(name: str) -> bool:
 
 
 def cores_of(company: Company) -> list[str]:
-    """Return the cores of a company's name and aliases.
+    """Return the cores of a company's name and aliases (`Company.compared_names`).
 
     "AB Volvo (publ)" has two: "ab volvo" and "volvo". Amazon.com, Inc. with the domain amazon.com has two: "amazoncom"
     and "amazon".
     """
     cores: dict[str, None] = {}
     website_name = company.domain.partition(".")[0].replace("-", " ")
-    for name in (company.name, *company.aliases):
+    for name in company.compared_names():
         core = core_of(name)
         cores[core] = None
         if SWEDISH_PUBLIC_COMPANY.search(name):
@@ -175,7 +174,7 @@ def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> 
     return any(
         _is_one_edit(core, core_of(other), min_letters)
         and (words == core or _is_one_edit(words, " ".join(_words_of(other)), min_letters))
-        for other in (company.name, *company.aliases)
+        for other in company.compared_names()
     )
 
 
@@ -191,8 +190,7 @@ def _words_of(name: str) -> list[str]:
     """Return the words of a name in plain letters, without punctuation and without a legal form in CJK characters."""
     for form in CJK_LEGAL_FORMS:
         name = name.replace(form, " ")
-    decomposed = normalized("NFKD", name).casefold().translate(PLAIN_LETTERS)
-    plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    plain = without_marks(normalized("NFKD", name).casefold().translate(PLAIN_LETTERS))
     words = _WORD_SEPARATORS.sub(" ", _REMOVED_PUNCTUATION.sub("", plain))
     # Some software writes "S.p.A." as "S p A".
     return _SEPARATE_LETTERS.sub(_without_spaces, words).split()

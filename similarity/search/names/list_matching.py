@@ -7,6 +7,7 @@ because a wrong match costs the user more than a missing one.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
@@ -39,6 +40,8 @@ LIKE_NAME = 0.85
 """The least similarity of a row's name to a name of its website's company at which no other company is searched."""
 ENOUGH_CANDIDATES = 20
 """Shorter queries run until this number of candidates is found."""
+SECONDS_FOR_EXACT_NAMES = 5.0
+"""Further seconds in which websites, names and ids are looked up when there is no time for similar names any more."""
 OUT_OF_TIME = "similar names were not searched, because the list took too long; send the rows with this message again"
 
 
@@ -74,7 +77,8 @@ class Match:
 class RowMatcher:
     """Matches rows with the companies of one generation. Thread-safe.
 
-    Similar names are searched only while `has_time()` is true.
+    `seconds_left`: returns the time that is left to search similar names. SECONDS_FOR_EXACT_NAMES later, nothing is
+    searched.
 
     `schema`: the attributes of the index. `as_typed`: whether a person types one name and sees the company at once.
     Then "tsmc" also matches the domain tsmc.com, and a part of a name matches a prominent company. Of several
@@ -85,16 +89,18 @@ class RowMatcher:
     generation: str
     schema: AttributeSchema = field(default_factory=AttributeSchema)
     as_typed: bool = False
-    has_time: Callable[[], bool] = lambda: True
+    seconds_left: Callable[[], float] = lambda: inf
 
     def match(self, row: ListedCompany) -> Match:
         """Return the company that matches `row`, or the reason why no company was chosen."""
+        if self.seconds_left() <= -SECONDS_FOR_EXACT_NAMES:
+            return Match(miss=OUT_OF_TIME)
         match = self._match(row)
         if match.company is None or match.how is None:
             return match
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
             return self._contradicted(row, match.company)
-        if not self.as_typed and match.how in {How.ID, How.NAME} and self.has_time():
+        if not self.as_typed and match.how in {How.ID, How.NAME} and self.seconds_left() > 0:
             found = list(self._find(core_of(row.name)).values())
             if larger := larger_namesakes(row.name, match.company, found, self.schema):
                 return _contested(row, match.company, larger)
@@ -106,7 +112,7 @@ class RowMatcher:
         by_domain = self._by_domain(row)
         by_name = self._by_name(row) if row.name else None
         if by_domain and by_domain.company and by_name is None and row.name and not _is_named(by_domain.company, row):
-            by_name = self._by_id(row) or (self._by_similar_name(row) if self.has_time() else None)
+            by_name = self._by_id(row) or (self._by_similar_name(row) if self.seconds_left() > 0 else None)
         if by_domain and by_name and _disagree(by_domain, by_name):
             candidates = tuple(match.company for match in (by_domain, by_name) if match.company)
             return Match(
@@ -116,7 +122,7 @@ class RowMatcher:
         exact = by_domain or by_name or self._by_id(row)
         if exact is not None:
             return exact
-        if not self.has_time():
+        if self.seconds_left() <= 0:
             return Match(miss=OUT_OF_TIME)
         return self._by_similar_name(row) if row.name else self._unknown_domain(row.domain)
 
@@ -186,7 +192,7 @@ class RowMatcher:
                 return self._choose_or_longer(fitting, longer, row, how, f"{verb} {row.name!r}")
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
-        if not self.has_time():
+        if self.seconds_left() <= 0:
             return self._no_match(core, found.values(), by_words)
         words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
         similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)

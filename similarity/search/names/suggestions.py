@@ -61,7 +61,7 @@ def by_prominence(companies: Sequence[Company], query: str, schema: AttributeSch
 
 
 def _kind(company: Company, key: str, words: Sequence[str]) -> int:
-    names = (company.name, *company.aliases)
+    names = company.compared_names()
     keys = [name_key(name) for name in names]
     if key in (company.domain, *keys):
         return EXACT

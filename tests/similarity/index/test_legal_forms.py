@@ -1,7 +1,10 @@
 """Names with the legal forms of the world: what an erasure finds in texts, and what it leaves alone."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from similarity.preparation import legal_forms
 from similarity.preparation.legal_forms import COMMON_WORDS, without_legal_forms
 from similarity.preparation.masking import ORDINARY_WORDS
 from tests.similarity.index.legal_form_cases import FOUND, NOT_FOUND
@@ -34,3 +37,15 @@ def test_a_long_name_of_legal_forms_is_handled_quickly() -> None:
 
 def test_common_words_are_no_ordinary_words_already() -> None:
     assert not COMMON_WORDS & ORDINARY_WORDS
+
+
+def test_each_word_of_a_long_name_is_joined_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined: list[int] = []
+
+    def recorded(words: Sequence[str]) -> str:
+        joined.append(len(words))
+        return "".join(words).casefold()
+
+    monkeypatch.setattr(legal_forms, "_letters", recorded)
+    assert without_legal_forms("有限公司" * 120 + "阿里") == "阿里"
+    assert sum(joined) < 10_000  # 98,000 where each number of words at the beginning is joined

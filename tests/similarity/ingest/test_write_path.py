@@ -1,6 +1,8 @@
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,14 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
 from similarity.errors import InvalidCompany, InvalidInput
+from similarity.index.name_hashes import hashes_of
+from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
-from similarity.ingest.write_path import embed_changes
+from similarity.ingest.write_path import embed_changes, write_changes
+from similarity.ingest.writer_leases import WriterLease
 from similarity.text import NO_TEXT
-from tests.factories import DIMENSION, make_company
+from tests.contract.steps import add_live
+from tests.factories import DIMENSION, ENCODER_ID, make_company
 from tests.fakes import CountingEncoder
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -311,3 +317,24 @@ def test_a_text_with_too_few_words_is_not_encoded_and_has_no_vector() -> None:
     (shorter,) = embed_changes([replace(short, version=6)], {"acme": longer}, encoder, now=LATER)
     assert isinstance(shorter, EmbeddedCompany)
     assert not shorter.has_vector
+
+
+def test_names_of_one_company_that_is_written_repeatedly_are_hashed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[str] = []
+
+    def recorded(key: bytes, names: Iterable[str]) -> frozenset[str]:
+        hashed.extend(names := list(names))
+        return hashes_of(key, names)
+
+    monkeypatch.setattr("similarity.ingest.former_names.hashes_of", recorded)
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        changes = [
+            VersionedCompany(company=make_company("acme", name=f"Acme {number}"), version=2 * number)
+            for number in range(1, 4)
+        ]
+        with WriterLease(index) as writer:
+            write_changes(writer, {ENCODER_ID: CountingEncoder()}, changes, now=NOW)
+    assert sorted(hashed) == ["Acme 1", "Acme 2", "Acme 3"]

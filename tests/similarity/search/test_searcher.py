@@ -182,6 +182,15 @@ def test_a_batch_ends_where_its_answers_hold_too_much_text(searcher: Searcher, m
     assert "ask in several batches" in str(second)
 
 
+def test_all_texts_of_a_company_count_in_a_batch(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {f"a{number}": "x" * 500 for number in range(100)}
+    index.upsert("first", [make_embedded("d", aliases=("x" * 500,) * 100, tags=("x" * 500,) * 100, attributes=facts)])
+    monkeypatch.setattr("similarity.search.searcher.MAX_BATCH_CHARACTERS", 100_000)
+    _, (first, second) = Searcher(index).search_all([about("a"), about("b")])
+    assert isinstance(first, Ranking)
+    assert isinstance(second, InvalidInput)
+
+
 @pytest.mark.parametrize("anchor", [{}, {"company": "a", "text": "b"}, {"text": " "}, {"company": "a", "weight": 0.0}])
 def test_an_anchor_is_one_thing_with_a_weight(anchor: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):

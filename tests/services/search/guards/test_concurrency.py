@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
+from services.search.guards import concurrency
 from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
 from services.search.guards.connections import BEYOND_LIMIT
 from services.search.guards.envelope import Envelope
@@ -99,6 +100,46 @@ def test_one_key_cannot_keep_the_others_out_of_the_queue() -> None:
 
     floods = [("ann", b"ann", 9), ("bob", b"bob", 1), ("again", b"ann", 3)]
     assert asyncio.run(served()) == [[True] * 5 + [False] * 4, [True], [False] * 3]
+
+
+def test_a_key_leaves_a_permit_to_others_that_use_the_gate_and_takes_it_when_they_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def entered() -> list[bool]:
+        gate = Gate(at_once=3, queue=2, seconds=0.01)
+        await gate.enter(b"bob")
+        gate.leave(b"bob")
+        shared = [await gate.enter(b"ann") for _ in range(3)]
+        bob = await gate.enter(b"bob")
+        gate.leave(b"bob")
+        monkeypatch.setattr(concurrency, "SECONDS_TO_LEAVE_ROOM", 0)
+        return [*shared, bob, await gate.enter(b"ann")]
+
+    assert asyncio.run(entered()) == [True, True, False, True, True]
+
+
+def test_a_request_that_waits_for_a_permit_of_its_own_key_lets_others_pass() -> None:
+    async def order() -> list[str]:
+        gate, served = Gate(at_once=2, queue=5, seconds=5), list[str]()
+        await gate.enter(b"bob")
+        gate.leave(b"bob")
+        await gate.enter(b"ann")
+
+        async def one(key: bytes) -> None:
+            assert await gate.enter(key)
+            served.append(key.decode())
+
+        waiting = [asyncio.create_task(one(key)) for key in (b"ann", b"bob", b"bob")]
+        await asyncio.sleep(0)
+        assert gate.waiting == 2
+        gate.leave(b"ann")
+        await waiting[0]
+        gate.leave(b"ann")
+        gate.leave(b"bob")
+        await asyncio.gather(*waiting)
+        return served
+
+    assert asyncio.run(order()) == ["bob", "ann", "bob"]
 
 
 def test_a_key_leaves_a_permit_to_another_one_that_was_refused() -> None:

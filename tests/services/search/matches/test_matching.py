@@ -6,6 +6,7 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -320,12 +321,14 @@ def test_the_answer_can_be_a_table_that_no_spreadsheet_runs(client: TestClient) 
     )
 
 
-def test_a_long_list_ends_in_time_and_says_what_was_not_searched(index: SqliteIndex) -> None:
-    seconds = iter(range(0, 10_000, 15))
-    client = client_of(MatchService(index, clock=lambda: next(seconds)))
-    rows = match(client, *[{"name": "Zyzzyva"}] * 5, {"name": "Coke"})
-    assert rows[5]["id"] == "cola"
-    assert "the list took too long" in rows[4]["miss"]
+@pytest.mark.parametrize(("second", "similar", "exact"), [(19, True, True), (21, False, True), (25, False, False)])
+def test_a_long_list_ends_in_time_and_says_what_was_not_searched(
+    index: SqliteIndex, second: int, similar: bool, exact: bool
+) -> None:
+    seconds = chain([0], repeat(second))
+    rows = match(client_of(MatchService(index, clock=lambda: next(seconds))), {"name": "Zyzzyva"}, {"name": "Coke"})
+    assert ["the list took too long" in (row["miss"] or "") for row in rows] == [not similar, not exact]
+    assert rows[1]["id"] == ("cola" if exact else None)
 
 
 def test_a_list_is_matched_with_one_generation(tmp_path: Path) -> None:

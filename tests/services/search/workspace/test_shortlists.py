@@ -11,11 +11,16 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
+from services.search.asking.service import SearchService
+from services.search.guards.callers import Caller
+from services.search.workspace import shortlists
+from services.search.workspace.shortlists import ComparisonQuery, MembersQuery, ShortlistService
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.reranking import scores
+from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live
 from tests.factories import ENCODER_ID
 from tests.services.search.corpus import CALIBRATION, VERSION, add_generation, companies, company
@@ -288,6 +293,25 @@ def compared(client: TestClient, **query: Any) -> dict[str, list[str]]:
     answer = client.get(f"/lists/{NAME}/compare", params=query)
     assert answer.status_code == 200, answer.text
     return {part: [each["id"] for each in answer.json()[part]] for part in ("in_both", "only_here", "only_there")}
+
+
+def test_reading_many_companies_of_lists_is_heavy(
+    index: SqliteIndex, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[int] = []
+    service = ShortlistService(SearchService(Searcher(index)), workspace, before_much=lambda: began.append(1))
+    ann = Caller(name="ann", scopes=frozenset())
+    workspace.save_list(make_shortlist("a", "acme", "boots"))
+    workspace.save_list(make_shortlist("b", "clogs"))
+    monkeypatch.setattr(shortlists, "QUICKLY_READ", 2)
+    service.members("a", MembersQuery(), ann)
+    service.compare("a", ComparisonQuery(company="acme"), ann)
+    assert began == []
+    service.compare("a", ComparisonQuery(other="b"), ann)
+    assert began == [1]
+    workspace.save_list(make_shortlist("a", "acme", "boots", "clogs"))
+    service.members("a", MembersQuery(), ann)
+    assert began == [1, 1]
 
 
 def test_a_list_is_compared_with_the_first_hits_of_a_company(client: TestClient, index: SqliteIndex) -> None:

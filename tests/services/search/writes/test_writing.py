@@ -165,6 +165,16 @@ def test_a_delete_wins_over_what_is_older_and_repeats(client: TestClient, index:
         (b'{"name": "A", "description": "d", "attributes": {"a": [1]}}', "attributes.a", "valid"),
         (b'{"name": "A", "description": "d", "attributes": {"a": 1' + b"0" * 30 + b"}}", "attributes.a", "64 bits"),
         (b'{"name": "A", "description": "d", "tags": "tools"}', "tags", "must be a list"),
+        (
+            b'{"name": "A", "description": "d", "aliases": ["%s"]}' % (b"x" * 201),
+            "aliases[0]",
+            "at most 200 characters",
+        ),
+        (
+            b'{"name": "A", "description": "d", "aliases": ["%s"]}' % b'", "'.join([b"x" * 199] * 26),
+            "aliases",
+            "have 5,174 characters in all; send at most 5,000",
+        ),
         (b"[]", "body", "must be a JSON object, not list"),
         (b'{"name": "A", "name": "B", "description": "d"}', "body", "the member 'name' occurs twice"),
         (b'{"name": "\\ud800", "description": "d"}', "body", "half of a surrogate pair"),

@@ -92,6 +92,13 @@ def test_a_company_goes_by_its_name_and_its_aliases() -> None:
     assert exact_match(company, "Acme Inc") is None
 
 
+def test_similar_names_are_searched_in_aliases_of_a_bounded_length() -> None:
+    company = make_company("zorp", name="Zorp", aliases=tuple("zorp " + "ab" * 250 + f" {each}" for each in range(99)))
+    assert cores_of(company) == ["zorp"]
+    assert not differs_by_typo(company.aliases[0][:-1] + "x", company)
+    assert exact_match(company, company.aliases[0]) is How.ALIAS
+
+
 def test_a_name_begins_with_whole_words() -> None:
     assert extends_core("coca cola", ["coca cola hellenic"])
     assert extends_core("jp morgan", ["jpmorgan chase"])
