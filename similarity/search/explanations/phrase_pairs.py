@@ -19,8 +19,13 @@ from similarity.preparation.words import STOP_WORDS
 # Chosen on the 130 `dev` pairs of benchmarks/reason_phrases.tsv; figures are in docs/reasons.md.
 LATENESS = 0.2
 """Descriptions begin with the main business: the last phrase has a salience that is lower by this."""
-BESIDE_THE_POINT = 0.3
-"""How much lower the salience is for each: history or ownership, the company's own name, only general words."""
+HISTORY = 0.3
+"""How much lower the salience of a phrase about history or ownership is."""
+BESIDE_THE_POINT = 0.15
+"""How much lower the salience is for each: the company's own name, only general words."""
+LENGTH = 0.1
+"""A longer phrase says more: salience per logarithm of the number of content words, of which MOST_WORDS count."""
+MOST_WORDS = 8
 
 _HISTORY = re.compile(
     r"\b(?:1[5-9]|20)\d\ds?\b|\b(?:acquir(?:ed|es|ing)|acquisition|bought|founded|founders?|began|"
@@ -92,10 +97,16 @@ def salience(
         if is_unread
         else change
         - LATENESS * phrase.start / last
-        - BESIDE_THE_POINT * (is_history(phrase.text) + (MASK in text) + is_general(phrase.text))
+        - HISTORY * is_history(phrase.text)
+        - BESIDE_THE_POINT * ((MASK in text) + is_general(phrase.text))
+        + LENGTH * np.log1p(min(_content_words(phrase.text), MOST_WORDS))
         for phrase, text, change, is_unread in zip(phrases, masked, changes, unread, strict=True)
     ]
     return np.array(found, dtype=np.float32)
+
+
+def _content_words(text: str) -> int:
+    return len({word.lower() for word in _WORD.findall(text) if len(word) > 2} - STOP_WORDS)
 
 
 def stance(phrases: Iterable[str]) -> NDArray[np.int8]:
