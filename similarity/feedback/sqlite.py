@@ -248,8 +248,11 @@ def _event_row(event: FeedbackEvent) -> Row:
 
 
 def _real(number: float | None) -> float | None:
-    """Return the number in the form in which SQLite returns it from a REAL column, a float even if it is whole."""
-    return None if number is None else float(number)
+    """Return the number in the form in which SQLite returns it from a REAL column: a float, and 0.0 for -0.0.
+
+    The checksum of the row depends on it.
+    """
+    return None if number is None else float(number) + 0.0
 
 
 def _event_of(row: Row) -> FeedbackEvent:

@@ -56,6 +56,13 @@ def test_a_whole_file_has_no_damage(workspace: SqliteWorkspace) -> None:
     assert workspace.damage() == []
 
 
+def test_a_verdict_with_minus_zero_has_no_damage(workspace: SqliteWorkspace) -> None:
+    """SQLite returns 0.0 for -0.0."""
+    workspace.add_event(make_event("e3", hit="asics", shown=Shown(rank=1, score=-0.0, probability=-0.0)))
+    assert len(read(workspace)) == 5
+    assert workspace.damage() == []
+
+
 @pytest.mark.parametrize(
     ("statement", "named"),
     [
