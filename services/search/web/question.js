@@ -12,6 +12,8 @@ let anchors = []; // of the answer, in its order: phrases name them by position
 
 const nameOf = (anchor) => anchor.company?.name ?? "your description";
 
+export const companiesAsked = () => anchors.map(({ company }) => company).filter(Boolean);
+
 export function titleOf({ anchors: [first, ...others] }) {
   const name = first.company?.name ?? "Your description";
   return others.length ? `${name} + ${others.length}` : name;
