@@ -106,12 +106,27 @@ def test_what_is_new_on_all_lists_is_asked_with_one_request(own: Any) -> None:
     own.goto("/")
     own.wait_for_load_state("networkidle")
     asked: list[str] = []
-    own.on("request", lambda request: asked.append(request.url.partition("/lists")[2]))
+    own.on(
+        "request", lambda request: asked.append(request.url.partition("/lists")[2]) if "/lists" in request.url else None
+    )
     own.get_by_role("button", name="Saved lists").click()
     dialog = own.get_by_role("dialog", name="Saved lists")
     dialog.get_by_text("10 new").nth(1).wait_for()
     assert dialog.locator(".new:visible").all_inner_texts() == ["10 new", "10 new"]
     assert asked == ["", "?new=true"]
+
+
+def test_saved_lists_name_their_companies_and_what_they_are_unlike(own: Any) -> None:
+    question = {
+        "anchors": [{"company": "heineken"}, {"company": "carlsberg"}, {"text": "brews beer"}, {"company": "ab-inbev"}],
+        "negatives": [{"company": "starbucks"}],
+        "filters": [{"field": "country", "none_of": ["Japan"]}],
+    }
+    assert own.request.put("/lists/Brewers", data={"question": question}).ok
+    own.goto("/")
+    own.get_by_role("button", name="Saved lists").click()
+    words = "Heineken N.V. + Carlsberg A/S + “brews beer” and 1 more · unlike Starbucks Corporation · 1 filter · saved"
+    own.get_by_role("dialog", name="Saved lists").get_by_text(words).wait_for()
 
 
 def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
