@@ -2,13 +2,16 @@
 
 import io
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from openpyxl import Workbook
     from openpyxl.cell import Cell
     from openpyxl.worksheet.worksheet import Worksheet
 
+Rows: TypeAlias = Sequence[Sequence[object]]
+"""The rows of a sheet; the first is its header."""
 MIN_WIDTH, MAX_WIDTH = 8, 50
 """Widths of columns, in characters."""
 MAX_CELL_CHARACTERS = 32_767
@@ -19,18 +22,28 @@ MAX_EXACT_DIGITS = 15
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def xlsx_bytes(rows: Sequence[Sequence[object]]) -> bytes:
-    """Return an Excel file with one sheet; the first of `rows` is its header, bold and frozen.
+def xlsx_bytes(rows: Rows, further: Mapping[str, Rows] | None = None) -> bytes:
+    """Return an Excel file with the sheet `companies`, and `further` sheets by name; headers are bold and frozen.
 
     A text is stored as text, also if it begins like a formula, an error value or an address: Excel runs and links
     nothing. Text that Excel cannot hold is cut at 32,767 characters, and control characters are removed.
     """
     from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    # Programs that read the file take the first sheet.
+    for title, each in {"companies": rows, **(further or {})}.items():
+        _add_sheet(book, title, each)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def _add_sheet(book: "Workbook", title: str, rows: Rows) -> None:
     from openpyxl.styles import Font
     from openpyxl.utils import get_column_letter
 
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("companies")
+    sheet = book.create_sheet(title)
     sheet.freeze_panes = "A2"
     for number, column in enumerate(zip(*rows, strict=True), 1):
         widest = max(len(str(value)) for value in column if value is not None)
@@ -42,9 +55,6 @@ def xlsx_bytes(rows: Sequence[Sequence[object]]) -> bytes:
     sheet.append(names)
     for row in others:
         sheet.append([_cell(sheet, value) for value in row])
-    file = io.BytesIO()
-    book.save(file)
-    return file.getvalue()
 
 
 def _cell(sheet: "Worksheet", value: object) -> "Cell":

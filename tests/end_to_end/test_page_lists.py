@@ -42,6 +42,34 @@ def test_a_saved_list_is_opened_again_with_all_of_its_question(own: Any) -> None
     assert "weight=2" in own.url
 
 
+def test_a_ranking_of_a_typed_name_is_saved_with_the_id_that_was_found(own: Any) -> None:
+    # "Heinekn" is no name of a company, only similar to one: a list is not saved by it.
+    own.goto("/?company=Heinekn&company=Carlsberg&unlike=Danone&k=10")
+    shown = names(own)
+    assert "company=heineken&company=carlsberg&unlike=danone" in own.url
+    save_as(own, "Brewers")
+    kept = own.request.get("/lists/Brewers").json()["question"]
+    assert [each["company"] for each in (*kept["anchors"], *kept["negatives"])] == ["heineken", "carlsberg", "danone"]
+    own.get_by_role("button", name="More companies").click()  # the cursor belongs to the names as they were typed
+    own.locator("#hits > li").nth(10).wait_for()
+    assert names(own)[:10] == shown
+
+
+def test_a_typed_name_gets_its_id_and_its_verdicts_and_likes_are_about_that(own: Any) -> None:
+    own.goto("/")
+    own.get_by_role("combobox", name="Company name").fill("Heinekn")
+    own.keyboard.press("Enter")
+    shown = names(own)
+    own.get_by_text("found as “Heinekn”").wait_for()
+    own.get_by_role("button", name=f"Accept {shown[0]}").click()
+    toast(own, f"{shown[0]} accepted.")
+    [verdict] = own.request.get("/feedback?anchor=heineken").json()["verdicts"]
+    assert verdict["verdict"] == "competitor"
+    own.get_by_role("button", name=f"More like {shown[0]}").click()
+    own.wait_for_url("**/?company=heineken&company=**")
+    save_as(own, "Brewers")
+
+
 def test_an_address_that_names_a_list_shows_it(own: Any) -> None:
     shown = ranking(own, "/?company=heineken&k=10")
     save_as(own, "Beer & more")
@@ -78,12 +106,27 @@ def test_what_is_new_on_all_lists_is_asked_with_one_request(own: Any) -> None:
     own.goto("/")
     own.wait_for_load_state("networkidle")
     asked: list[str] = []
-    own.on("request", lambda request: asked.append(request.url.partition("/lists")[2]))
+    own.on(
+        "request", lambda request: asked.append(request.url.partition("/lists")[2]) if "/lists" in request.url else None
+    )
     own.get_by_role("button", name="Saved lists").click()
     dialog = own.get_by_role("dialog", name="Saved lists")
     dialog.get_by_text("10 new").nth(1).wait_for()
     assert dialog.locator(".new:visible").all_inner_texts() == ["10 new", "10 new"]
     assert asked == ["", "?new=true"]
+
+
+def test_saved_lists_name_their_companies_and_what_they_are_unlike(own: Any) -> None:
+    question = {
+        "anchors": [{"company": "heineken"}, {"company": "carlsberg"}, {"text": "brews beer"}, {"company": "ab-inbev"}],
+        "negatives": [{"company": "starbucks"}],
+        "filters": [{"field": "country", "none_of": ["Japan"]}],
+    }
+    assert own.request.put("/lists/Brewers", data={"question": question}).ok
+    own.goto("/")
+    own.get_by_role("button", name="Saved lists").click()
+    words = "Heineken N.V. + Carlsberg A/S + “brews beer” and 1 more · unlike Starbucks Corporation · 1 filter · saved"
+    own.get_by_role("dialog", name="Saved lists").get_by_text(words).wait_for()
 
 
 def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:

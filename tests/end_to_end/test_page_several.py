@@ -161,6 +161,24 @@ def test_what_removes_a_company_from_the_ranking_is_said(page: Any) -> None:
     assert page.locator(".located .verdict").count() == 0
 
 
+def removed_by_two(route: Any) -> None:
+    """Answers as if a better hit and an exclusion were the same company."""
+    answer = route.fetch()
+    removed = [
+        {"by": "duplicate", "company": "delta-air", "field": None},
+        {"by": "exclude", "company": "zapatos", "field": None},
+    ]
+    route.fulfill(response=answer, json={**answer.json(), "removed_by": removed})
+
+
+def test_the_company_that_another_counts_as_is_named(page: Any) -> None:
+    page.route("**/similar/locate", removed_by_two)
+    ranking(page, "/?company=acme&country=Germany")  # without rows of these two
+    words = located(page, "clogs")
+    assert "Folded into Delta: the same company" in words
+    assert "It counts as the same company as Zapatos SA" in words
+
+
 def test_a_name_that_several_have_offers_them_and_one_is_located(page: Any) -> None:
     ranking(page, "/?company=acme")
     located(page, "Delta")

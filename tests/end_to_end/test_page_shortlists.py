@@ -71,6 +71,8 @@ def test_accepted_hits_are_added_to_a_list_and_marked(own: Any) -> None:
         own.get_by_role("button", name=f"Accept {name}").click()
         toast(own, f"{name} accepted.")
     own.get_by_role("button", name="Add 2 accepted companies to a list").click()
+    own.get_by_role("dialog", name="Add 2 companies to a list").wait_for()
+    assert own.evaluate("document.activeElement.id") == "list-name"
     dialog = save_under(own, "Contacted")
     assert part(dialog, "On the list and in the ranking") == shown[:2]
     own.keyboard.press("Escape")
@@ -80,7 +82,12 @@ def test_accepted_hits_are_added_to_a_list_and_marked(own: Any) -> None:
 
     own.get_by_role("button", name=f"Accept {shown[2]}").click()
     own.get_by_role("button", name="Add 3 accepted companies to a list").click()
-    dialog = save_under(own, "Contacted")
+    own.get_by_role("dialog", name="Add 3 companies to a list").get_by_role(
+        "button", name="Contacted", exact=True
+    ).click()
+    own.keyboard.press("Enter")
+    dialog = own.get_by_role("dialog", name="Contacted", exact=True)
+    dialog.wait_for()
     toast(own, "1 company added to “Contacted”.")
     assert len(companies_of(own, "Contacted")) == 3
     dialog.get_by_role("button", name="Undo").click()
@@ -152,7 +159,6 @@ def test_a_saved_question_is_replaced_by_companies_only_if_that_is_confirmed(own
 def test_the_company_asked_about_and_those_without_a_rank_have_headings_of_their_own(own: Any) -> None:
     keep(own, "Contacted", "heineken", "carlsberg", "starbucks")
     ranking(own, "/?company=heineken&min_probability=0.2&k=10")
-    own.route("**/lists/Contacted/compare?*", without_ranks)
     own.get_by_role("button", name="Saved lists").click()
     own.get_by_role("dialog", name="Saved lists").get_by_role("button", name="Contacted", exact=True).click()
     dialog = own.get_by_role("dialog", name="Contacted", exact=True)
@@ -163,16 +169,28 @@ def test_the_company_asked_about_and_those_without_a_rank_have_headings_of_their
     assert "cosine 1.00" not in dialog.inner_text()
 
 
-def without_ranks(route: Any) -> None:
-    """Answers as if the ranking were too long to hold those that are on the list alone: the sample is small."""
-    answer = route.fetch()
-    found = answer.json()
-    here = [each for each in found["in_both"] if each["id"] == "starbucks"]
-    found["in_both"] = [each for each in found["in_both"] if each["id"] != "starbucks"]
-    for each in here:
-        each["rank"] = each["probability"] = None
-    found["only_here"] = [each for each in found["only_here"] if each["id"] != "starbucks"] + here
-    route.fulfill(response=answer, json=found)
+def test_a_list_opens_beside_the_ranking_of_the_page(own: Any) -> None:
+    keep(own, "Contacted", "heineken", "starbucks", "asahi")
+    address = "/?company=Heinekn&company=carlsberg&unlike=starbucks&filter=country!%3DJapan&exclude_list=Contacted"
+    ranking(own, address)
+    shown = ranking(own, own.url.replace("&exclude_list=Contacted", ""))
+    ranking(own, address)
+    own.get_by_role("button", name="Saved lists").click()
+    own.get_by_role("dialog", name="Saved lists").get_by_role("button", name="Contacted", exact=True).click()
+    dialog = own.get_by_role("dialog", name="Contacted", exact=True)
+    words = (
+        "competitors of Heineken N.V. + Carlsberg A/S, unlike Starbucks Corporation, not Japan, ranked by comparable"
+    )
+    dialog.get_by_text(words).wait_for()
+    assert part(dialog, "In the ranking, not on the list")[: len(shown)] == shown
+    assert part(dialog, "On the list: the company you ask about") == ["Heineken N.V."]
+    assert part(dialog, "On the list: the company you look away from") == ["Starbucks Corporation"]
+    # The filter leaves it out, as it does in the ranking.
+    assert part(dialog, "On the list, not among the first 250") == ["Asahi Group Holdings, Ltd."]
+    likely = row(own, shown[0]).locator(".match > span").first.text_content()
+    assert likely in dialog.locator("tr").filter(has_text=shown[0]).inner_text()
+    dialog.get_by_role("button", name="CSV").click()
+    toast(own, "Its ranks are those among the competitors of Heineken N.V. alone")
 
 
 def test_an_excluded_list_that_is_gone_is_said_and_can_be_dropped(own: Any) -> None:

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from services.search.app import WEB
+from similarity.bundle import ModelBundle, seed_folder
 from similarity.index.attributes import parse_schema
+from similarity.search.reranking.pair_features import FINE_INDUSTRY
 from tests.end_to_end.conftest import Opened, serving
 from tests.end_to_end.page_parts import names, ranking, row, toast
 from tests.services.search.asking.test_routes import AxisEncoder
@@ -14,6 +17,7 @@ from tests.services.search.corpus import CALIBRATION, add_generation, company, f
 
 pytestmark = pytest.mark.integration
 
+DOCS = Path(__file__).parents[2] / "docs"
 RANKED = ["Boots GmbH", "Clogs", "Zapatos SA", "Delta", "A/S Nord"]
 
 
@@ -201,3 +205,51 @@ def test_a_browser_that_keeps_damaged_things_opens_the_page(opened: Opened, addr
     page.goto("/")
     page.evaluate("localStorage.setItem('similarity-recent', '{\"a\"'); localStorage.setItem('similarity-view', '[')")
     assert ranking(page, "/?company=acme") == RANKED
+
+
+def footer(page: Any, address: str) -> str:
+    ranking(page, address)
+    return str(page.locator("#provenance").inner_text())
+
+
+def test_the_foot_says_what_each_reading_counts_and_how_much_of_a_text_is_read(page: Any) -> None:
+    assert "and shared words), industry, size and country." in footer(page, "/?company=acme")
+    assert "(cosine and shared words) and industry." in footer(page, "/?company=acme&rank=business")
+    assert "from the cosine of the two descriptions." in footer(page, "/?company=acme&rank=cosine")
+    limit = ModelBundle.load(seed_folder()).manifest.max_tokens
+    assert f"Only the first {limit} tokens of a description" in footer(page, "/?company=acme")
+
+
+def test_the_box_for_words_names_the_languages_that_the_encoder_reads(page: Any) -> None:
+    page.goto("/")
+    page.get_by_text("Your own words", exact=True).click()
+    languages = (DOCS / "languages.md").read_text(encoding="utf-8").split("The encoder reads ")[1].split(", and")[0]
+    assert languages.startswith("English, German")
+    assert languages in " ".join(page.locator("#words-note").inner_text().split())
+
+
+def with_industries(route: Any) -> None:
+    """Answers as if the anchor and the hits had a finer industry that differs."""
+    answer = route.fetch()
+    found = answer.json()
+    found["anchors"][0]["company"]["attributes"]["industry_fine"] = "Apparel Retail"
+    for place, hit in enumerate(found["hits"]):
+        hit["company"]["attributes"]["industry_fine"] = ["Footwear Makers", "Apparel Retail"][place % 2]
+        relation, effect = [("other", -0.3), ("same", 0.4)][place % 2]
+        hit["reason"] = {
+            "shared": [],
+            "moved": [{"field": "industry", "relation": relation, "effect": effect}],
+            "phrases": None,
+        }
+        hit["company"]["industry"] = found["anchors"][0]["company"]["industry"] if place < 2 else "Other"
+    route.fulfill(response=answer, json=found)
+
+
+def test_a_fact_that_moved_the_rank_names_the_finer_industries(page: Any) -> None:
+    assert f'"{FINE_INDUSTRY}"' in (WEB / "reasons.js").read_text(encoding="utf-8")
+    page.route("**/similar/acme?*", with_industries)
+    ranking(page, "/?company=acme")
+    moved = page.locator("#hits .moved").all_inner_texts()
+    assert moved[0] == "down: other industry: Footwear Makers, not Apparel Retail"
+    assert moved[1] == "up: same industry"
+    assert moved[3] == "up: same industry: Apparel Retail"

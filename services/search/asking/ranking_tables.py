@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from similarity.feedback.protocol import FeedbackEvent
+from similarity.search.reranking.facts import Relation
 
 from .ranking_schemas import Hit, Ranking, Reason
 
@@ -78,11 +79,24 @@ def _front(hit: Hit) -> tuple[object, ...]:
 
 
 def _back(hit: Hit, further: Sequence[str]) -> tuple[object, ...]:
-    return _words(hit.reason), hit.warning, *(getattr(hit, name) for name in further)
+    return reason_words(hit.reason), hit.warning, *(getattr(hit, name) for name in further)
 
 
-def _words(reason: Reason) -> str:
-    shared = [f"{fact.field.removeprefix('attributes.')}: {', '.join(fact.values)}" for fact in reason.shared]
-    phrases = [f"\u201c{phrase.text}\u201d" for phrase in reason.phrases or []]
-    moved = [f"{fact.relation} {fact.field} {fact.effect:+.2f}" for fact in reason.moved]
-    return "; ".join([*phrases, *shared, *moved])
+def reason_words(reason: Reason) -> str:
+    """Return a reason in words: the best pair of phrases as the page shows it, hit ↔ anchor, then all other parts."""
+    return "; ".join(_parts(reason))
+
+
+def _parts(reason: Reason) -> Iterator[str]:
+    own, others = ([each.text for each in reason.phrases or [] if each.of == side] for side in ("hit", "anchor"))
+    if own and others:
+        yield f"\u201c{own.pop(0)}\u201d \u2194 \u201c{others.pop(0)}\u201d"
+    yield from (f"hit: \u201c{text}\u201d" for text in own)
+    yield from (f"anchor: \u201c{text}\u201d" for text in others)
+    for fact in reason.shared:
+        yield f"{fact.field.removeprefix('attributes.')}: {', '.join(fact.values)}"
+    has_industry = any(fact.field == "industry" for fact in reason.shared)
+    for moved in reason.moved:
+        # The finest industry that both have is compared; only where that differs is a shared one no contradiction.
+        is_finer = has_industry and (moved.field, moved.relation) == ("industry", Relation.OTHER)
+        yield f"{moved.relation} {'finer ' if is_finer else ''}{moved.field} {moved.effect:+.2f}"

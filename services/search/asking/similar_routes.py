@@ -3,12 +3,12 @@
 The index blocks, so these are plain functions and run on the server's worker threads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
-from similarity.company import MAX_NAME_CHARACTERS
+from similarity.company import MAX_NAME_CHARACTERS, utc_now
 
 from ..guards.callers import CALLER, LOCAL, Scope, needs
 from ..wire import problems
@@ -16,7 +16,8 @@ from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, Responses, declared
 from ..wire.etags import NOT_MODIFIED, with_etag
 from ..wire.tables import CSV, TABLE_CONTENT, Format, names_header, table_response, wanted_format
-from .question_schemas import Batch, FormatQuery, Question, SimilarQuery, TextQuery
+from .question_schemas import Anchor, Batch, Criteria, FormatQuery, Question, SimilarQuery, TextQuery
+from .question_sheet import SHEET, question_rows
 from .ranking_schemas import BatchAnswer, Ranking, SimilarToCompany, SimilarToText
 from .ranking_tables import csv_rows, file_name, xlsx_rows
 from .schemas import NoQuery
@@ -84,7 +85,8 @@ def similar_routes(service: SearchService) -> APIRouter:
         Compares stored vectors; only `reasons` runs the encoder. `redirected_from` is set where a domain,
         name or alias was asked for instead of the id; `confidence` says how sure it is that this company is meant.
         """
-        return ranked(service, request, service.similar_to_company(company_id, query), query.format)
+        ranking = service.similar_to_company(company_id, query)
+        return ranked(service, request, ranking, query.format, lambda: query.question(Anchor(company=company_id)))
 
     @router.get(
         "/similar",
@@ -97,7 +99,8 @@ def similar_routes(service: SearchService) -> APIRouter:
 
         Needs the encoder of the live generation; `/readyz` says whether it is loaded.
         """
-        return ranked(service, request, service.similar_to_text(query), query.format)
+        ranking = service.similar_to_text(query)
+        return ranked(service, request, ranking, query.format, lambda: query.question(Anchor(text=query.text)))
 
     @router.post(
         "/similar",
@@ -113,7 +116,7 @@ def similar_routes(service: SearchService) -> APIRouter:
 
         An anchor that nobody knows is one of `misses`; only if no anchor is left is the answer a problem.
         """
-        return ranked(service, request, service.rank(question), query.format)
+        return ranked(service, request, service.rank(question), query.format, lambda: question)
 
     @router.post(
         "/similar/batch",
@@ -141,20 +144,27 @@ def _with_notes(table: Response, ranking: Ranking) -> Response:
 
 
 def ranked(
-    service: SearchService, request: Request, ranking: Ranking, chosen: Format | None, *, further: Sequence[str] = ()
+    service: SearchService,
+    request: Request,
+    ranking: Ranking,
+    chosen: Format | None,
+    question: Callable[[], Criteria],
+    *,
+    further: Sequence[str] = (),
 ) -> Response:
     """A ranking as finished JSON, or as a table if that is wanted; 304 if the caller has it already.
 
-    `further`: members that only its hits have, for the table. XLSX also has the caller's verdicts and notes.
+    `further`: members that only its hits have, for the table. XLSX also has the caller's verdicts and notes, and the
+    question as a sheet of its own.
     """
     wanted = wanted_format(chosen, request.headers.get("accept", ""))
     if wanted == "xlsx":
         anchor = next((each.company.id for each in ranking.anchors if each.company), None)
         verdicts = service.verdicts(anchor, request.scope.get(CALLER, LOCAL).name) if anchor else {}
         # Without an ETag: the file holds the time at which it was made.
-        return _with_notes(
-            table_response(xlsx_rows(ranking, verdicts, further), wanted, name=file_name(ranking)), ranking
-        )
+        sheets = {SHEET: question_rows(question(), ranking, at=utc_now())}
+        rows = xlsx_rows(ranking, verdicts, further)
+        return _with_notes(table_response(rows, wanted, name=file_name(ranking), sheets=sheets), ranking)
     if wanted == "csv":
         response = _with_notes(table_response(csv_rows(ranking, further), wanted, name=file_name(ranking)), ranking)
     else:

@@ -135,6 +135,8 @@ function partsOf(filter) {
   ];
 }
 
+export const wordsOfFilters = (filters) => filters.flatMap(partsOf).map(({ words }) => words);
+
 export function showApplied() {
   const { filters, minProbability, rank } = current();
   const parts = filters.flatMap(partsOf);

@@ -2,13 +2,15 @@
 
 import { ProblemError, ask, isKind, isMissing } from "./ask.js";
 import { button, byId, counted, el, say } from "./dom.js";
+import { nameOf, readNames } from "./names.js";
 import { softly, toast } from "./problems.js";
-import { addToShortlist, isShortlist, keepShortlists, openShortlistBeside, readShortlists } from "./shortlists.js";
+import { addToShortlist, isShortlist, keepShortlists, namesOfShortlists, openShortlist, readShortlists } from "./shortlists.js";
 import { current, go, note, questionOf, stateOf } from "./state.js";
 
 const pathOf = (name) => `/lists/${encodeURIComponent(name)}`;
 const OF_QUESTION = "A list keeps the question: companies, filters and exclusions. Open it later to see which hits are new.";
-const OF_COMPANIES = "A list of companies can be excluded, downloaded and compared. Choose the name of one to add to it.";
+const OF_COMPANIES = "A list of companies can be excluded, downloaded and compared. Type a new name, or choose a list to add to it.";
+const MOST_NAMED = 3; // companies of a list's question
 let saving = null; // what the dialog is to save: a question, or {companies}
 let agreed = null; // the name of a list of the other kind that may be replaced
 let last = null; // {name, about}: what was saved last, and about which companies or words
@@ -27,7 +29,7 @@ export async function lookForLists() {
 export async function questionOfList(name, signal) {
   const { question } = await ask(pathOf(name), { signal });
   note(question ? { ...stateOf(question), list: name } : { list: "" });
-  if (!question) await openShortlistBeside(name);
+  if (!question) await openShortlist(name);
   return Boolean(question);
 }
 
@@ -61,24 +63,32 @@ const markAsSeen = softly(async (name) => {
 
 export function openSaving(question = null) {
   saving = question ?? questionOf(current());
-  showSaving(OF_QUESTION);
+  showSaving("Save this question as a list", OF_QUESTION);
   // The same list again only for the same companies: Enter would replace what everybody sees under that name.
   byId("list-name").value = (!question && current().list) || (last?.about === aboutOf(saving) ? last.name : "");
   byId("list-name").select();
 }
 
+// The lists of companies that there are, to be chosen by a click.
+function showExisting() {
+  const choose = (name) => () => { byId("list-name").value = name; askNothing(); byId("list-name").focus(); };
+  byId("existing").replaceChildren(...namesOfShortlists().map((name) => button(name, choose(name), { class: "chip" })));
+}
+
 export function openSavingCompanies(companies) {
   saving = { companies };
-  showSaving(OF_COMPANIES);
-  byId("list-name").setAttribute("list", "shortlist-names");
+  showSaving(`Add ${counted(companies.length, "company", "companies")} to a list`, OF_COMPANIES);
+  showExisting();
   byId("list-name").value = "";
 }
 
-function showSaving(words) {
+function showSaving(title, words) {
+  byId("saving-title").textContent = title;
   byId("saving-note").textContent = words;
   askNothing();
-  byId("list-name").removeAttribute("list");
+  byId("existing").replaceChildren();
   byId("saving").showModal();
+  byId("list-name").focus();
 }
 
 function askNothing() {
@@ -149,7 +159,7 @@ async function saveCompanies(name, hasAgreed) {
   byId("saving").close();
   byId("paste").close();
   await readShortlists();
-  await openShortlistBeside(name);
+  await openShortlist(name);
   const undo = softly(async () => {
     byId("shortlist").close();
     if (replaced) await putBack(name, replaced);
@@ -192,19 +202,19 @@ const openLists = softly(async () => {
   const none = el("li", { class: "nothing" }, "No list yet. Ask for something, then “Save list”.");
   byId("all-lists").replaceChildren(...(lists.length ? lists.map(listItem) : [none]));
   if (!byId("lists").open) byId("lists").showModal();
-  await countNew();
+  await Promise.all([countNew(), nameAll(lists)]);
 });
 
 function listItem(list) {
   const open = softly(async () => {
     byId("lists").close();
-    if (list.size !== null) return openShortlistBeside(list.name);
+    if (list.size !== null) return openShortlist(list.name);
     const { question } = await whole(list);
     return go({ ...stateOf(question), list: list.name });
   });
   const fresh = el("span", { class: "new", "data-list": list.name, hidden: true });
   return el("li", {},
-    el("div", {}, button(list.name, open, { class: "link name" }), fresh, el("p", { class: "note" }, summary(list))),
+    el("div", {}, button(list.name, open, { class: "link name" }), fresh, el("p", { class: "note", "data-about": list.name }, summary(list))),
     button("Delete", () => remove(list), { "aria-label": `Delete ${list.name}` }));
 }
 
@@ -222,12 +232,27 @@ const countNew = softly(async () => {
   }
 });
 
+// The ids come at once; their names take a request each.
+const nameAll = softly(async (lists) => {
+  await readNames(lists.flatMap(({ question }) => [question?.anchors ?? [], question?.negatives ?? []].flatMap((asked) => asked.slice(0, MOST_NAMED)))
+    .map(({ company }) => company).filter(Boolean));
+  for (const list of lists) {
+    const place = byId("all-lists").querySelector(`[data-about="${CSS.escape(list.name)}"]`);
+    if (place) place.textContent = summary(list);
+  }
+});
+
+function namesOf(asked) {
+  const names = asked.slice(0, MOST_NAMED).map(({ company, text }) => (company ? nameOf(company) : `“${text.slice(0, 40)}”`)).join(" + ");
+  return asked.length > MOST_NAMED ? `${names} and ${asked.length - MOST_NAMED} more` : names;
+}
+
 function summary({ question, size, saved_at, saved_by }) {
   const saved = `saved ${saved_at.slice(0, 10)} by ${saved_by}`;
   if (size !== null) return `${counted(size, "company", "companies")} · ${saved}`;
   if (!question) return saved;
-  const names = question.anchors.map(({ company, text }) => company ?? `“${text.slice(0, 40)}”`);
-  const parts = [names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ")];
+  const parts = [namesOf(question.anchors)];
+  if (question.negatives?.length) parts.push(`unlike ${namesOf(question.negatives)}`);
   if (question.filters?.length) parts.push(counted(question.filters.length, "filter"));
   if (question.exclude?.length) parts.push(`${question.exclude.length} excluded`);
   if (question.exclude_lists?.length) parts.push(`without ${question.exclude_lists.map((each) => `“${each}”`).join(", ")}`);

@@ -5,6 +5,7 @@ import { button, byId, counted, el, say } from "./dom.js";
 import { showVerdict, verdictButtons } from "./feedback.js";
 import { nameOfField } from "./attributes.js";
 import { companyLink, facts, siteLink } from "./links.js";
+import { nameOf, readNames } from "./names.js";
 import { softly } from "./problems.js";
 import { because } from "./reasons.js";
 import { goToRow, rowOf } from "./results.js";
@@ -50,6 +51,7 @@ const locate = softly(async (typed) => {
   }
   const canBeChanged = found.removed_by.length > 0 && found.removed_by.every(({ by }) => BY_QUESTION.includes(by));
   const free = canBeChanged ? await find(found.company.id, { ...state, filters: [], exclude: [], minProbability: null }) : null;
+  await readNames(found.removed_by.map((each) => each.company).filter((id) => id && !rowOf(id)));
   if (state === current()) show(found, free);
   return null;
 });
@@ -95,7 +97,7 @@ function placeOf({ rank, nearer, removed_by, approximate }) {
 const withoutWhat = ({ removed_by }) => [...new Set(removed_by.map(({ by }) => ({ exclude: "exclusions", filter: "filters", min_probability: "the minimum" })[by]))].join(" and ");
 
 function wordsFor({ by, company, field }) {
-  const same = company && company !== shown.company.id ? `It counts as the same company as ${company} (same website or text), which ` : "";
+  const same = company && company !== shown.company.id ? `It counts as the same company as ${nameIn(company)} (same website or text), which ` : "";
   const own = (words) => (same ? `${same}${words}.` : `It ${words}.`);
   if (by === "anchor") return same ? own("is what you ask about") : "This is the company that you ask about: it has no rank in its own ranking.";
   if (by === "negative") return same ? own("you look away from") : "You look away from it.";
@@ -105,7 +107,7 @@ function wordsFor({ by, company, field }) {
   return `Removed by the minimum probability: ${percent(shown.probability)} is below ${percent(current().minProbability)}.`;
 }
 
-const nameIn = (id) => rowOf(id)?.hit.company.name ?? id;
+const nameIn = (id) => rowOf(id)?.hit.company.name ?? nameOf(id);
 
 function valueIn(field) {
   const { company } = shown;

@@ -22,7 +22,7 @@ import { showQuestion, titleOf } from "./question.js";
 import { addPage, addReasons, openAll, rowOf, showHits, showNew, showRows, shownHits } from "./results.js";
 import { markListed, startShortlists } from "./shortlists.js";
 import { isReversed, labelOf, sortKey } from "./sorting.js";
-import { DEFAULT_K, addressOf, current, follow, go, note, onlyWords, requestFor } from "./state.js";
+import { DEFAULT_K, addressOf, current, follow, go, note, noteIds, onlyWords, requestFor } from "./state.js";
 import { startTable } from "./table.js";
 import { hideLess, showView, startView } from "./view.js";
 
@@ -32,6 +32,7 @@ const MOST_ROWS = 250; // of one answer
 const MOST_REASONS = 50;
 
 let answer = null; // the first page of what is shown
+let asked = null; // the question of the answer, with the names as they were typed: its cursors belong to no other
 let cursor = null; // of the next page
 let loading = new AbortController();
 const attributes = loadAttributes(); // before the first rows: their order and columns depend on it
@@ -49,7 +50,11 @@ async function load() {
   try {
     if (!current().anchors.length && !(await questionOfList(current().list, signal))) return load(); // a list of companies shows itself
     showForm();
-    const [found] = await Promise.all([similar({ reasons: 0 }, signal), attributes]);
+    const question = current();
+    const [found] = await Promise.all([similar(question, { reasons: 0 }, signal), attributes]);
+    if (loading.signal !== signal) return; // of a question that was left
+    asked = question;
+    noteIds(found);
     showAnswer(found, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -71,8 +76,8 @@ async function load() {
   }
 }
 
-async function similar(extra, signal) {
-  const { path, params, body } = requestFor("/similar", current(), extra);
+async function similar(question, extra, signal) {
+  const { path, params, body } = requestFor("/similar", question, extra);
   return ask(path, { params, body, signal });
 }
 
@@ -122,7 +127,7 @@ function showAnswer(found, signal) {
 
 async function findReasons(pageCursor, place, reasons, signal) {
   try {
-    addReasons(place, await similar({ reasons, ...(pageCursor ? { cursor: pageCursor } : {}) }, signal));
+    addReasons(place, await similar(asked, { reasons, ...(pageCursor ? { cursor: pageCursor } : {}) }, signal));
   } catch (error) {
     if (!isGone(error)) throw error;
     toast("These companies come without reasons: the service has changed since.", { label: "Ask again", act: load });
@@ -137,11 +142,11 @@ const moreButton = () => byId("more").querySelector("button");
 const showMore = softly(async () => {
   if (document.body.classList.contains("waiting")) return null; // the question is another one by now
   const { signal } = loading;
-  const asked = cursor;
+  const after = cursor;
   moreButton().disabled = true; // a second click would bring the same companies again
   let found;
   try {
-    found = await similar({ reasons: 0, cursor: asked }, signal);
+    found = await similar(asked, { reasons: 0, cursor: after }, signal);
   } catch (error) {
     if (!isGone(error)) throw error;
     await load();
@@ -150,7 +155,7 @@ const showMore = softly(async () => {
     moreButton().disabled = false;
   }
   const first = shownHits().length;
-  addPage(found, asked);
+  addPage(found, after);
   cursor = found.next_cursor;
   showView(answer);
   showTally();
@@ -275,9 +280,9 @@ const downloadTable = (format) => softly(async () => {
   const rows = Math.min(shownHits().length - out.length, MOST_ROWS);
   if (rows < 1) return toast("Every company is rejected; nothing to download.");
   const state = current();
-  const asked = { ...state, k: rows, exclude: [...state.exclude, ...out] };
+  const wanted = { ...state, k: rows, exclude: [...state.exclude, ...out] };
   const name = answer.anchors[0].company?.id ?? "description";
-  const { path, params, body } = requestFor("/similar", asked, { reasons: Math.min(rows, MOST_REASONS), format });
+  const { path, params, body } = requestFor("/similar", wanted, { reasons: Math.min(rows, MOST_REASONS), format });
   await download(path, { params, body, name: `competitors-${name}.${format}` });
   return toast(`${counted(rows, "company", "companies")} downloaded${[out.length && `without the ${out.length} rejected`, filesOrder()].filter(Boolean).map((each) => `, ${each}`).join("")}.`);
 });

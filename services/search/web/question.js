@@ -12,6 +12,8 @@ let anchors = []; // of the answer, in its order: phrases name them by position
 
 const nameOf = (anchor) => anchor.company?.name ?? "your description";
 
+export const companiesAsked = () => anchors.map(({ company }) => company).filter(Boolean);
+
 export function titleOf({ anchors: [first, ...others] }) {
   const name = first.company?.name ?? "Your description";
   return others.length ? `${name} + ${others.length}` : name;
@@ -39,9 +41,13 @@ export function markAnchors(phrases) {
 
 const wordsOf = (anchor) => anchor.company?.description ?? anchor.text ?? "";
 
+// The part of the question that became this part of the answer, by its id or as it was typed.
+const givenAs = (role, { asked, company }, position) =>
+  current()[role].find((each) => [company?.id, asked].includes(each.company ?? each.text)) ?? current()[role][position];
+
 function anchorCard(anchor, position, several) {
   const { company, language, warning } = anchor;
-  const asked = current().anchors.find((each) => (each.company ?? each.text) === anchor.asked) ?? current().anchors[position];
+  const asked = givenAs("anchors", anchor, position);
   return el("article", { class: several ? "anchor one-of" : "anchor" },
     several && el("div", { class: "anchor-head" },
       el("h2", {}, company ? companyLink(company, "name", company.name) : "Your description"),
@@ -76,7 +82,7 @@ const without = (role, gone) => go({ [role]: current()[role].filter((each) => ea
 function negatives(found) {
   if (!found.length) return [];
   const chips = found.map((negative, position) => {
-    const asked = current().negatives.find((each) => (each.company ?? each.text) === negative.asked) ?? current().negatives[position];
+    const asked = givenAs("negatives", negative, position);
     return el("button", { type: "button", class: "chip", "aria-label": `No longer unlike ${nameOf(negative)}`, onclick: () => without("negatives", asked) },
       nameOf(negative), el("small", { "aria-hidden": "true" }, "✕"));
   });

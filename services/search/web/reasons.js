@@ -1,7 +1,9 @@
 // Why a hit is a hit: the phrases that carry the match, in one line and marked in both descriptions.
 
 import { el } from "./dom.js";
+import { companiesAsked } from "./question.js";
 
+const FINE_INDUSTRY = "industry_fine"; // the attribute that the ranking prefers to `industry` (similarity/search/reranking/pair_features.py; a test compares them)
 const PLACED = ["country", "industry"]; // shown where the row shows them anyway
 
 // The words with the phrases marked. `start` and `end` count characters as Python does, not UTF-16 units.
@@ -20,12 +22,29 @@ export function marked(words, phrases) {
 
 export const phrasesOf = (hit, side) => (hit.reason?.phrases ?? []).filter(({ of }) => of === side);
 
-const named = ({ field, relation }) => (field === "size" && ["larger", "smaller"].includes(relation) ? relation : `${relation} ${field}`);
+function named({ field, relation }, company) {
+  if (field === "size" && ["larger", "smaller"].includes(relation)) return relation;
+  const words = `${relation} ${field}`;
+  return field === "industry" ? `${words}${industryValues(relation, company)}` : words;
+}
+
+const fine = ({ attributes }) => attributes?.[FINE_INDUSTRY];
+
+// Which industries were compared, where the row does not show it: the finer ones, or two that differ.
+function industryValues(relation, company) {
+  const anchors = companiesAsked();
+  const isFine = Boolean(fine(company)) && anchors.every(fine);
+  if (!isFine && fine(company) && anchors.some(fine)) return ""; // not the same with each
+  const valueOf = (each) => (isFine ? fine(each) : each.industry);
+  const others = [...new Set(anchors.map(valueOf))];
+  if (relation === "other" && others.length) return `: ${valueOf(company)}, not ${others.join(" or ")}`;
+  return relation === "same" && isFine && anchors.some(({ industry }) => industry !== company.industry) ? `: ${valueOf(company)}` : "";
+}
 
 // The facts that moved the rank: "up: same industry · down: smaller".
 function moves(hit) {
   const facts = hit.reason?.moved ?? [];
-  const way = (word, some) => (some.length ? [`${word}: ${some.map(named).join(", ")}`] : []);
+  const way = (word, some) => (some.length ? [`${word}: ${some.map((each) => named(each, hit.company)).join(", ")}`] : []);
   return [...way("up", facts.filter(({ effect }) => effect > 0)), ...way("down", facts.filter(({ effect }) => effect < 0))].join(" · ");
 }
 

@@ -11,6 +11,14 @@ import { showTableHead, tableRow } from "./table.js";
 const MOST_REASONS = 50; // of one page, the API's limit
 const STEP = 5; // reasons are asked for in steps, so that scrolling does not ask for each row
 
+// What each reading estimates the probability from (docs/ranking.md).
+const EVIDENCE = {
+  comparable: "the two descriptions (cosine and shared words), industry, size and country",
+  business: "the two descriptions (cosine and shared words) and industry",
+  cosine: "the cosine of the two descriptions",
+};
+const READ = "Only the first 128 tokens of a description (about 70 English words) are read, as one: a company in several lines of business counts as a mixture of them.";
+
 let rows = []; // {hit, page, place, node, ticked}, by rank
 let pages = []; // {cursor, reasons}: how many reasons each page has been asked for
 let chosen = null; // the current row
@@ -115,10 +123,10 @@ function seen(entries) {
 
 function provenance({ hits, approximate, took_ms, generation, model }, calibrated) {
   const meaning = !hits.length ? "" : calibrated
-    ? "The percentage is the chance of being a competitor, estimated from the cosine of the two descriptions. "
+    ? `The percentage is the chance of being a competitor, estimated from ${EVIDENCE[current().rank]}. `
     : "The cosine says how alike two descriptions are; it is no probability. ";
   const how = approximate ? "Approximate search" : "Every company compared";
-  return `${meaning}${how} in ${took_ms.toFixed(1)} ms · index ${generation} · encoder ${model.encoder_id}`;
+  return `${meaning}${READ} ${how} in ${took_ms.toFixed(1)} ms · index ${generation} · encoder ${model.encoder_id}`;
 }
 
 const openable = (node) => node.querySelector(".about-hit");

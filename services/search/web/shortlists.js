@@ -1,12 +1,13 @@
 // Shortlists: saved lists of companies. Which hits are on one, and a dialog that compares one with a ranking or a list.
 
-import { ask, download } from "./ask.js";
+import { ProblemError, ask, download } from "./ask.js";
 import { button, byId, counted, el, say } from "./dom.js";
-import { countOf } from "./feedback.js";
+import { countOf, judgedFor } from "./feedback.js";
+import { wordsOfFilters } from "./filters.js";
 import { companyLink, siteLink } from "./links.js";
 import { softly, toast } from "./problems.js";
 import { rowOf, shownHits } from "./results.js";
-import { current, go } from "./state.js";
+import { RANK_WORDS, current, go, requestFor } from "./state.js";
 
 const COMPARED = 50; // hits of the ranking that a list is compared with
 const RANKED = 250; // hits that have a rank there (MAX_HITS of the service)
@@ -15,16 +16,15 @@ const pathOf = (name) => `/lists/${encodeURIComponent(name)}`;
 
 let shortlists = new Map(); // ids by name
 let shown = null; // {name, other}: the list in the dialog, and the list that it is compared with
-let about = null; // the company asked about
 
 export const isShortlist = (name) => shortlists.has(name);
+export const namesOfShortlists = () => [...shortlists.keys()];
 
 // Of all saved lists, those that hold companies. Among all lists the ids of a long one are left out.
 export async function keepShortlists(lists) {
   const found = lists.filter(({ size }) => typeof size === "number");
   const whole = await Promise.all(found.map((list) => (list.companies ? list : ask(pathOf(list.name)))));
   shortlists = new Map(whole.map(({ name, companies }) => [name, new Set(companies)]));
-  byId("shortlist-names").replaceChildren(...[...shortlists.keys()].map((value) => el("option", { value })));
   markListed();
 }
 
@@ -62,48 +62,92 @@ const change = (name, body) => ask(`${pathOf(name)}/companies`, { body });
 
 // ---- One list
 
-export const openShortlist = softly(async (name, other = "", company = about) => {
+export const openShortlist = softly(async (name, other = "") => {
   shown = { name, other };
-  about = company;
-  const path = `${pathOf(name)}/${other || about ? "compare" : "companies"}`;
-  const params = other ? { other } : about ? { company: about, k: COMPARED, rank: current().rank } : {};
-  const found = await ask(path, { params });
+  const compared = other ? await besideList(name, other) : await besideRanking(name) ?? await alone(name);
   byId("shortlist-title").textContent = name;
-  byId("shortlist-about").textContent = other ? `Beside the list “${other}”`
-    : found.company ? `Beside the first ${COMPARED} competitors of ${found.company.name}`
-    : "Ask about a company to see where these stand in its ranking.";
-  byId("shortlist-parts").replaceChildren(...partsOf(found).filter(({ members }) => members.length).map(partNode));
+  byId("shortlist-about").textContent = compared.words;
+  byId("shortlist-parts").replaceChildren(...compared.parts.filter(({ members }) => members.length).map(partNode));
   showChoices();
   const dialog = byId("shortlist");
   if (!dialog.open) dialog.showModal();
   say(`${name}: ${byId("shortlist-about").textContent}`);
 });
 
-function partsOf({ companies, company, in_both, only_here, only_there, other }) {
-  if (companies) return [{ title: counted(companies.length, "company", "companies"), members: companies, isOn: true }];
-  if (other) {
-    return [
+async function alone(name) {
+  const { companies } = await ask(`${pathOf(name)}/companies`);
+  return {
+    words: "Ask about a company to see where these stand in its ranking.",
+    parts: [{ title: counted(companies.length, "company", "companies"), members: companies, isOn: true }],
+  };
+}
+
+async function besideList(name, other) {
+  const { in_both, only_here, only_there } = await ask(`${pathOf(name)}/compare`, { params: { other } });
+  return {
+    words: `Beside the list “${other}”`,
+    parts: [
       { title: "On both lists", members: in_both, isOn: true },
       { title: "Only on this list", members: only_here, isOn: true },
       { title: `Only on “${other}”`, members: only_there, isOn: false },
-    ];
-  }
-  const others = only_here.filter(({ id }) => id !== company.id);
-  return [
-    { title: "On the list and in the ranking", members: in_both, isOn: true },
-    { title: "On the list, further down in the ranking", members: others.filter(({ rank }) => rank), isOn: true },
-    { title: `On the list, not among the first ${RANKED}`, members: others.filter(({ rank }) => !rank), isOn: true },
-    { title: "On the list: the company you ask about", members: only_here.filter(({ id }) => id === company.id).map(unranked), isOn: true },
-    { title: "In the ranking, not on the list", members: only_there, isOn: false },
-  ];
+    ],
+  };
 }
 
-// No company is a competitor of itself, however alike.
-const unranked = (member) => ({ ...member, score: null, probability: null });
+// The list beside the ranking of the page. Only the exclusion of this list is left out: it would hide what is compared.
+// null where the page has no ranking.
+async function besideRanking(name) {
+  if (!current().anchors.length) return null;
+  try {
+    return await rankedAsOnPage(name);
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    return null;
+  }
+}
+
+async function rankedAsOnPage(name) {
+  const question = { ...current(), k: RANKED, excludeLists: current().excludeLists.filter((each) => each !== name) };
+  const { path, params, body } = requestFor("/similar", question, { reasons: 0, fields: "name,domain" });
+  const [{ companies }, found] = await Promise.all([ask(`${pathOf(name)}/companies`), ask(path, { params, body })]);
+  const hitOf = new Map(found.hits.flatMap((hit) => [hit.company.id, ...hit.duplicates].map((id) => [id, hit])));
+  const members = companies.map((company) => ranked(company, hitOf.get(company.id))).sort((one, other) => (one.rank ?? Infinity) - (other.rank ?? Infinity));
+  const [asked, unlike] = [found.anchors, found.negatives].map((each) => new Set(each.flatMap(({ company, duplicates }) => [company?.id, ...duplicates])));
+  const others = members.filter(({ id, rank }) => !rank && !asked.has(id) && !unlike.has(id));
+  const listed = new Set(members.map(({ rank }) => rank));
+  return {
+    words: `Beside the first ${COMPARED} ${wordsFor(found, question)}`,
+    parts: [
+      { title: "On the list and in the ranking", members: members.filter(({ rank }) => rank && rank <= COMPARED), isOn: true },
+      { title: "On the list, further down in the ranking", members: members.filter(({ rank }) => rank > COMPARED), isOn: true },
+      { title: `On the list, not among the first ${RANKED}`, members: others, isOn: true },
+      { title: "On the list: the company you ask about", members: members.filter(({ id }) => asked.has(id)), isOn: true },
+      { title: "On the list: the company you look away from", members: members.filter(({ id }) => unlike.has(id)), isOn: true },
+      { title: "In the ranking, not on the list", members: found.hits.filter(({ rank }) => rank <= COMPARED && !listed.has(rank)).map((hit) => ranked(hit.company, hit)), isOn: false },
+    ],
+  };
+}
+
+// The question of the page in one line: whose competitors these are.
+function wordsFor({ anchors, negatives }, { filters, exclude, excludeLists, minProbability, rank }) {
+  const names = (some) => some.map(({ company }) => company?.name ?? "your description").join(" + ");
+  return [
+    anchors.some(({ company }) => company) ? `competitors of ${names(anchors)}` : "companies like your description",
+    negatives.length && `unlike ${names(negatives)}`,
+    ...wordsOfFilters(filters),
+    exclude.length && `without ${counted(exclude.length, "company", "companies")}`,
+    excludeLists.length && `without the lists ${excludeLists.map((each) => `“${each}”`).join(", ")}`,
+    minProbability && `at least ${Math.round(minProbability * 100)} % likely`,
+    `ranked by ${RANK_WORDS[rank].toLowerCase()}`,
+  ].filter(Boolean).join(", ");
+}
+
+const ranked = (company, hit) => ({ ...company, rank: hit?.rank ?? null, score: hit?.score ?? null, probability: hit?.probability ?? null });
 
 function partNode({ title, members, isOn }) {
-  const isRanked = members.some(({ score }) => score !== null);
-  const head = ["Company", ...(isRanked ? ["Rank", "Match"] : [])].map((word) => el("th", { scope: "col" }, word));
+  const isRanked = members.some(({ rank }) => rank !== null);
+  const isCalibrated = members.some(({ probability }) => probability !== null);
+  const head = ["Company", ...(isRanked ? ["Rank", isCalibrated ? "Likely competitor" : "Cosine"] : [])].map((word) => el("th", { scope: "col" }, word));
   const rest = members.length - MOST_ROWS;
   return el("section", {}, el("h3", {}, `${title} `, el("small", {}, String(members.length))),
     el("table", {}, el("thead", {}, el("tr", {}, head, el("th", { scope: "col" }, el("span", { class: "hidden" }, isOn ? "Remove" : "Add")))),
@@ -114,7 +158,7 @@ function partNode({ title, members, isOn }) {
 function memberRow(member, isOn, isRanked) {
   const { id, name, domain, deleted, rank, score, probability } = member;
   const words = name || id;
-  const match = score === null ? "" : probability === null ? `cosine ${score.toFixed(2)}` : `${Math.round(probability * 100)} %`;
+  const match = score === null ? "" : probability === null ? `cosine ${score.toFixed(2)}` : `${Math.round(probability * 100)} % likely`;
   const label = isOn ? `Remove ${words} from the list` : `Add ${words} to the list`;
   const act = softly(async () => {
     await change(shown.name, isOn ? { remove: [id] } : { add: [id] });
@@ -146,14 +190,16 @@ function excludeShown() {
     .then(() => byId("results-title").focus());
 }
 
+// The service ranks a list for the file by one company alone; whose ranks they are is said.
 const downloadShown = (format) => softly(async () => {
-  const params = about ? { format, company: about, rank: current().rank } : { format };
+  const company = current().anchors.find((each) => each.company)?.company;
+  const params = company ? { format, company, rank: current().rank } : { format };
   await download(`${pathOf(shown.name)}/companies`, { params, name: `list.${format}` });
-  toast(`“${shown.name}” downloaded.`);
+  toast(`“${shown.name}” downloaded.${company && !isPlain(current()) ? ` Its ranks are those among the competitors of ${judgedFor()?.name ?? company} alone, without the rest of the question.` : ""}`);
 });
 
-// What is asked about may have changed since the last time; words of one's own have no ranks here.
-export const openShortlistBeside = (name) => openShortlist(name, "", current().anchors.find(({ company }) => company)?.company ?? null);
+const isPlain = ({ anchors, negatives, filters, exclude, excludeLists, minProbability }) =>
+  anchors.length === 1 && !minProbability && [negatives, filters, exclude, excludeLists].every((each) => !each.length);
 
 export function startShortlists({ add }) {
   byId("add-to-list").addEventListener("click", () => add(acceptedHits()));

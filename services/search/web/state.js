@@ -79,6 +79,17 @@ export function note(change) {
   history.replaceState(null, "", addressOf(state));
 }
 
+// Typed names as the ids that the answer found: a list keeps ids, and is not saved by a similar name.
+export function noteIds({ anchors, negatives = [] }) {
+  const withIds = (asked, found) => asked.map((each) => {
+    const id = found.find(({ company, asked: typed }) => company && typed === each.company)?.company.id;
+    return id && id !== each.company ? { ...each, company: id } : each;
+  });
+  const named = { anchors: withIds(state.anchors, anchors), negatives: withIds(state.negatives, negatives) };
+  const isOther = ["anchors", "negatives"].some((role) => named[role].some((each, place) => each !== state[role][place]));
+  if (isOther) note(named);
+}
+
 const asSeen = () => ({ ...EMPTY, k: state.k, map: state.map, sort: state.sort, view: state.view, columns: state.columns });
 export const onlyAbout = (company) => ({ ...asSeen(), anchors: [{ company, weight: 1 }] });
 export const onlyWords = (text) => ({ ...asSeen(), anchors: [{ text, weight: 1 }] });

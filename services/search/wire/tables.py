@@ -3,14 +3,14 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from fastapi import Response
 
 from similarity.formats.spreadsheets import spreadsheet_cell
-from similarity.formats.xlsx import xlsx_bytes
+from similarity.formats.xlsx import Rows, xlsx_bytes
 
 CSV = "text/csv"
 MAX_HEADER = 2_000
@@ -43,10 +43,15 @@ def names_header(names: Iterable[str]) -> str:
     return ", ".join(quote(name, errors="replace") for name in names)[:MAX_HEADER]
 
 
-def table_response(rows: Sequence[Sequence[object]], chosen: Literal["csv", "xlsx"], *, name: str) -> Response:
-    """Return `rows`, the first of which is the header, as a file called `name` without its ending."""
+def table_response(
+    rows: Rows, chosen: Literal["csv", "xlsx"], *, name: str, sheets: Mapping[str, Rows] | None = None
+) -> Response:
+    """Return `rows`, the first of which is the header, as a file called `name` without its ending.
+
+    `sheets`: further sheets of an Excel file by their names; CSV has no place for them.
+    """
     return Response(
-        "".join(csv_lines(rows)) if chosen == "csv" else xlsx_bytes(rows),
+        "".join(csv_lines(rows)) if chosen == "csv" else xlsx_bytes(rows, sheets),
         media_type=TABLES[chosen],
         headers={"Content-Disposition": f'attachment; filename="{name}.{chosen}"', "Vary": "Accept"},
     )

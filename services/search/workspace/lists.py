@@ -150,6 +150,10 @@ class ListsService:
         members["hits"] = [ListHit(**dict(hit), new=is_new) for hit, is_new in _with_news(ranking, look)]
         return ListRanking(**members, name=name, looked_at=look.at if look else None)
 
+    def question(self, name: str) -> Question:
+        """Return the query of a list. Raises what `hits` raises."""
+        return _question(self.workspace.saved_list(name), {})
+
     def look(self, name: str, given: LookGiven, caller: Caller) -> LookRecord:
         """Store what the caller has seen: the ids of stored companies in the request, by default the current hits.
 
@@ -185,14 +189,7 @@ class ListsService:
         return retry_if_retired(run_once)
 
     def _asked(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
-        if saved.companies is not None:
-            raise WrongKindOfList(f"the list {saved.name!r} holds companies, not a question; see /lists/NAME/companies")
-        try:
-            question = Question.model_validate({**_question_of(saved), **changes})
-        except ValidationError as error:
-            reason = f"the query of {saved.name!r} has a part that this release does not know; save the list again"
-            raise Problem(problems.UNUSABLE_LIST, reason) from error
-        return self.search.rank(question)
+        return self.search.rank(_question(saved, changes))
 
     def _with_ids(self, question: ListQuestion) -> dict[str, Any]:
         """Return the query to store: with ids, so that a list keeps its companies when their names change."""
@@ -220,6 +217,16 @@ def _record(saved: SavedList, look: Look | None) -> ListRecord:
         saved_at=saved.saved_at,
         looked_at=look.at if look else None,
     )
+
+
+def _question(saved: SavedList, changes: Mapping[str, Any]) -> Question:
+    if saved.companies is not None:
+        raise WrongKindOfList(f"the list {saved.name!r} holds companies, not a question; see /lists/NAME/companies")
+    try:
+        return Question.model_validate({**_question_of(saved), **changes})
+    except ValidationError as error:
+        reason = f"the query of {saved.name!r} has a part that this release does not know; save the list again"
+        raise Problem(problems.UNUSABLE_LIST, reason) from error
 
 
 def _question_of(saved: SavedList) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The routes of saved lists. They only translate."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -100,7 +101,9 @@ def lists_routes(service: ListsService) -> APIRouter:
         request: Request, name: ListName, query: Annotated[ListHitsQuery, Query()], caller: Looker
     ) -> Response:
         """Runs the list's query; `new` marks the hits that were not there at your last look."""
-        return ranked(service.search, request, service.hits(name, query, caller), query.format, further=("new",))
+        ranking = service.hits(name, query, caller)
+        asked = partial(service.question, name)
+        return ranked(service.search, request, ranking, query.format, asked, further=("new",))
 
     @router.post(
         "/lists/{name}/looked",

@@ -46,3 +46,12 @@ def test_a_number_with_more_digits_than_excel_keeps_is_a_text() -> None:
 def test_text_that_excel_cannot_hold_is_cut_and_cleaned() -> None:
     cells = sheet_of(["a", "b"], ["x" * 40_000, "a\x00b\x1b\ud800\nc\td"])[2]
     assert [cell.value for cell in cells] == ["x" * MAX_CELL_CHARACTERS, "ab\nc\td"]
+
+
+def test_further_sheets_come_behind_the_companies() -> None:
+    book = openpyxl.load_workbook(
+        io.BytesIO(xlsx_bytes([["id"], ["a"]], {"question": [["part", "value"], ["like", "=1"]]}))
+    )
+    assert book.sheetnames == ["companies", "question"]
+    assert list(book["question"].values) == [("part", "value"), ("like", "=1")]
+    assert book["question"].freeze_panes == "A2"

@@ -3,18 +3,21 @@
 import codecs
 import csv
 import io
+import re
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import openpyxl
 import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from services.search.asking.ranking_tables import COLUMNS, MAX_ATTRIBUTE_COLUMNS, attribute_columns
+from services.search.asking.ranking_schemas import PhraseRecord, RankFactRecord, Reason, SharedFactRecord
+from services.search.asking.ranking_tables import COLUMNS, MAX_ATTRIBUTE_COLUMNS, attribute_columns, reason_words
 from services.search.wire.tables import BYTE_ORDER_MARK, XLSX, Format, wanted_format
 from similarity.index.sqlite import SqliteIndex
+from similarity.search.reranking.facts import Relation
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import CALIBRATION, company, filled_index
 
@@ -109,6 +112,79 @@ def test_an_excel_file_has_attributes_and_the_verdicts_of_the_caller(index: Sqli
         *("rank", "id", "name", "domain", "country", "industry", "employees", "listed", "score", "probability"),
         *("verdict", "note", "reason", "warning"),
     ]
+
+
+def question_of(answer: Any) -> list[tuple[Any, ...]]:
+    """The rows of the sheet "question" but those that change: date, index and encoder."""
+    [_, sheet] = openpyxl.load_workbook(io.BytesIO(answer.content)).worksheets
+    assert sheet.title == "question"
+    named: dict[Any, Any] = {row[0]: row[1] for row in sheet.values}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", named["date (UTC)"])
+    assert (named["part"], named["index"]) == ("value", "first")
+    return [row for row in sheet.values if row[0] not in {"part", "date (UTC)", "index", "encoder"}]
+
+
+def test_an_excel_file_has_its_question_on_a_sheet(client: TestClient) -> None:
+    body = {
+        "anchors": [{"company": "Acme", "weight": 2}, {"company": "clogs"}, {"company": "nobody at all"}],
+        "negatives": [{"company": "delta-air"}],
+        "filters": [
+            {"field": "country", "any_of": ["Germany", "Spain"], "none_of": ["Japan"]},
+            {"field": "attributes.employees", "at_least": 10, "below": 20.5},
+        ],
+        "exclude": ["boots"],
+        "rank": "cosine",
+    }
+    answer = client.post("/similar?format=xlsx", json=body)
+    rows = question_of(answer)
+    assert rows[:8] == [
+        ("like", "Acme Shoes, Inc. (acme), weight 2"),
+        ("like", "Clogs (clogs), weight 1"),
+        ("unlike", "Delta (delta-air)"),
+        ("filter", "country: Germany or Spain, not Japan"),
+        ("filter", "employees: >= 10, < 20.5"),
+        ("without the companies", "boots"),
+        ("ranked by", "cosine"),
+        ("companies", 0),
+    ]
+    further = [(part, value.split(":")[0]) for part, value in rows[8:]]
+    assert ("left out", "nobody at all (anchor)") in further
+    assert {part for part, _ in further} <= {"left out", "warning"}
+
+
+def test_a_question_in_an_address_and_a_saved_one_are_on_the_sheet_too(index: SqliteIndex) -> None:
+    client = TestClient(create_app(index=index))
+    rows = [
+        ("like", "Acme Shoes, Inc. (acme)"),
+        ("filter", "country: Germany"),
+        ("ranked by", "business"),
+        ("companies", 1),
+    ]
+    assert question_of(client.get("/similar/Acme?format=xlsx&country=Germany&reasons=0")) == rows
+    question = {"anchors": [{"company": "acme"}], "filters": [{"field": "country", "any_of": ["Germany"]}]}
+    assert client.put("/lists/shoes", json={"question": question}).is_success
+    assert question_of(client.get("/lists/shoes/hits?format=xlsx&reasons=0")) == rows
+
+
+def test_a_reason_says_whose_phrase_is_whose() -> None:
+    def phrase(text: str, of: Literal["anchor", "hit"]) -> PhraseRecord:
+        return PhraseRecord(text=text, of=of, anchor=0, start=0, end=1, weight=0.1)
+
+    reason = Reason(
+        shared=[SharedFactRecord(field="industry", values=("Apparel",))],
+        moved=[RankFactRecord(field="industry", relation=Relation.OTHER, effect=-0.3)],
+        phrases=[
+            phrase("runs ski lifts", "anchor"),
+            phrase("operates cable cars", "hit"),
+            phrase("in the Alps", "anchor"),
+        ],
+    )
+    assert reason_words(reason) == (
+        "“operates cable cars” ↔ “runs ski lifts”; anchor: “in the Alps”; industry: Apparel; other finer industry -0.30"
+    )
+    reason.shared = []
+    reason.phrases = None
+    assert reason_words(reason) == "other industry -0.30"
 
 
 def test_an_excel_file_of_a_description_has_no_verdicts(tmp_path: Path) -> None:
