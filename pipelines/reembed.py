@@ -160,7 +160,8 @@ def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
         if generation.state is GenerationState.PREVIOUS and generation.bundle_id == bundle.bundle_id:
             raise InvalidInput(
                 f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; add a "
-                "newer bundle, or name this one with --bundle"
+                "newer bundle, or make this one live again: similarity generations promote "
+                f"{generation.name} --without-gate"
             )
 
 

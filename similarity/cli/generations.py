@@ -207,7 +207,7 @@ def promote(
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
 ) -> None:
-    """Make a filled generation live, if it passes the gate and lacks no documents.
+    """Make a filled generation live, if it passes the gate and lacks no documents; also one that was rolled back.
 
     Example: `similarity generations promote 20260131-120000-1f2e3d4c --judged judged.tsv --dry-run`
     """
@@ -233,15 +233,18 @@ def rollback(
 ) -> None:
     """Make the generation that was live before live again, at once.
 
+    A second rollback is refused, because it would go forward again; `promote NAME` does that.
+
     Example: `similarity generations rollback --dry-run`
     """
+    from similarity.generations.promotion import rollback as run
     from similarity.generations.promotion import rollback_plan
 
     with opened(index) as work:
         if dry_run:
             show_facts(asdict(rollback_plan(work.index, wait=wait)), output)
             return
-        generation = work.audited.rollback(force=force, wait=wait)
+        generation = run(work.audited, force=force, wait=wait)
     show_facts({"live": generation.name, "encoder_id": generation.encoder_id}, output)
 
 

@@ -102,6 +102,9 @@ def test_from_one_encoder_to_the_next_and_back(shell: Shell) -> None:
     assert generations(shell)["live"]["name"] == report["generation"]
     shell("generations", "rollback")
     assert generations(shell)["live"]["name"] == first["name"]
+    again = f"similarity generations promote {report['generation']} --without-gate"
+    assert again in shell("generations", "rollback", fails=True)
+    assert generations(shell)["live"]["name"] == first["name"]
     assert "boats" in shell("similar", "late", "-k", "1", "--format", "json")
 
 
