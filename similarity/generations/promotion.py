@@ -67,8 +67,8 @@ def promote(
         raise GenerationConflict(f"generation {name} is live already")
     if generation.state is GenerationState.PREVIOUS and (target := previous_generations(index)[0].name) != name:
         raise GenerationConflict(
-            f"generation {name} is previous, and {target} was live after it; only {target} can be made live again. To go "
-            f"back to {name}, retire {target} first"
+            f"generation {name} is previous, and {target} was live after it; only {target} can be made live again. To "
+            f"go back to {name}, retire {target} first"
         )
     if generation.state is GenerationState.CANDIDATE and generation.bundle_id == IMPORTED and not dry_run:
         with RenewedLease(index, REEMBED):  # no promotion is running: one was killed
@@ -166,8 +166,8 @@ def _rollback_target(index: CompanyIndex) -> str:
         return target
     rolled_back = list(takewhile(newer.__contains__, (generation.name for generation in previous)))
     message = (
-        f"nothing was changed: {live} is live, and {target}, which was live before it, is newer and was rolled back. To "
-        f"make {target} live again: similarity generations promote {target} --without-gate"
+        f"nothing was changed: {live} is live, and {target}, which was live before it, is newer and was rolled back. "
+        f"To make {target} live again: similarity generations promote {target} --without-gate"
     )
     if older := previous[len(rolled_back) :]:
         message += f". To go back to {older[0].name}: retire {', '.join(rolled_back)}, then roll back"
