@@ -19,7 +19,9 @@ class MatchRow(Closed):
     """One company of the list; a name or a domain is enough. `null` is an empty cell."""
 
     name: Cell = Field(default="", examples=["Coca Cola"])
-    domain: Cell = Field(default="", description="A website in any form; also as `website`.", examples=["https://www.coca-cola.com"])
+    domain: Cell = Field(
+        default="", description="A website in any form; also as `website`.", examples=["https://www.coca-cola.com"]
+    )
     country: Cell = Field(default="", description="Decides between companies of one name.", examples=["United States"])
 
     @model_validator(mode="before")

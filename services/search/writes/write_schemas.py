@@ -39,7 +39,9 @@ Named = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS, pattern
 Alias = Annotated[str, StringConstraints(max_length=MAX_ALIAS_CHARACTERS, pattern=r"\S")]
 Short = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
 # A list or an object is ignored with a warning (`parse_record`), as in files, and does not cost the whole company.
-Fact = Annotated[AttributeValue | None, BeforeValidator(lambda value: None if isinstance(value, list | dict) else value)]
+Fact = Annotated[
+    AttributeValue | None, BeforeValidator(lambda value: None if isinstance(value, list | dict) else value)
+]
 Time = Annotated[str, StringConstraints(max_length=MAX_TIME_CHARACTERS)]
 
 
