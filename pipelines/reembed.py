@@ -178,8 +178,8 @@ def summary(report: ReembedReport) -> str:
             f"not live: {len(report.rejected):,} documents cannot be stored in {report.generation}, "
             f"the first {company_id!r}: {reason}"
         )
-    if report.gate is not None and not report.gate.passed:
-        return f"not live: {report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}"
+    if report.refusal:
+        return f"not live: {report.refusal}"
     if not report.promoted:
         return f"{report.generation} is filled; to make it live: similarity generations promote {report.generation}"
     return f"{report.generation} is live; to go back: similarity generations rollback"
