@@ -160,7 +160,8 @@ def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
         if generation.state is GenerationState.PREVIOUS and generation.bundle_id == bundle.bundle_id:
             raise InvalidInput(
                 f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; add a "
-                "newer bundle, or name this one with --bundle"
+                "newer bundle, or make this one live again: similarity generations promote "
+                f"{generation.name} --without-gate"
             )
 
 
@@ -177,8 +178,8 @@ def summary(report: ReembedReport) -> str:
             f"not live: {len(report.rejected):,} documents cannot be stored in {report.generation}, "
             f"the first {company_id!r}: {reason}"
         )
-    if report.gate is not None and not report.gate.passed:
-        return f"not live: {report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}"
+    if report.refusal:
+        return f"not live: {report.refusal}"
     if not report.promoted:
         return f"{report.generation} is filled; to make it live: similarity generations promote {report.generation}"
     return f"{report.generation} is live; to go back: similarity generations rollback"

@@ -6,7 +6,7 @@ The other commands of this group are in `similarity.cli.generations_maintenance`
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from similarity.errors import InvalidInput
 if TYPE_CHECKING:
     from similarity.generations.gate import Gate
     from similarity.generations.plan import Plan
+    from similarity.generations.promotion import Promotion
     from similarity.generations.reembed import Options, ReembedReport
     from similarity.model.encoder_protocol import Encoder
 
@@ -207,7 +208,7 @@ def promote(
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
 ) -> None:
-    """Make a filled generation live, if it passes the gate and lacks no documents.
+    """Make a filled generation live, if it passes the gate and lacks no documents; also one that was rolled back.
 
     Example: `similarity generations promote 20260131-120000-1f2e3d4c --judged judged.tsv --dry-run`
     """
@@ -218,7 +219,7 @@ def promote(
     with opened(index) as work:
         judge = _gate(work, judged, trained_on, floor=floor) if judged else None
         report = run(work.audited, name, gate=judge, dry_run=dry_run, wait=wait)
-    show_facts(asdict(report), output)
+    show_facts(_facts(report, output), output)
     if report.reasons:
         fail(f"{name} was not promoted: {'; '.join(report.reasons)}")
 
@@ -233,15 +234,18 @@ def rollback(
 ) -> None:
     """Make the generation that was live before live again, at once.
 
+    A second rollback is refused, because it would go forward again; `promote NAME` does that.
+
     Example: `similarity generations rollback --dry-run`
     """
+    from similarity.generations.promotion import rollback as run
     from similarity.generations.promotion import rollback_plan
 
     with opened(index) as work:
         if dry_run:
             show_facts(asdict(rollback_plan(work.index, wait=wait)), output)
             return
-        generation = work.audited.rollback(force=force, wait=wait)
+        generation = run(work.audited, force=force, wait=wait)
     show_facts({"live": generation.name, "encoder_id": generation.encoder_id}, output)
 
 
@@ -317,11 +321,21 @@ def _show_plan(
     show_facts(facts, output)
 
 
+def _facts(report: "ReembedReport | Promotion", output: ListFormat) -> dict[str, Any]:
+    """Return the members of a report; for a table without the reasons, which a message has, and empty figures."""
+    facts = asdict(report)
+    if output is ListFormat.JSON:
+        return facts
+    if facts["gate"]:
+        facts["gate"] = {name: each for name, each in facts["gate"].items() if name != "reasons" and each is not None}
+    return {name: each for name, each in facts.items() if name != "reasons"}
+
+
 def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None:
-    show_facts(asdict(report), output)
+    show_facts(_facts(report, output), output)
     if report.rejected:
         fail(f"{len(report.rejected):,} documents cannot be stored in {report.generation}, so it did not go live")
-    if report.gate is not None and not report.gate.passed:
-        fail(f"{report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}")
+    if report.refusal:
+        fail(report.refusal)
     if not promote and not report.promoted:
         typer.echo(f"to make it live: similarity generations promote {report.generation} --judged FILE", err=True)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from similarity.ingest.rejects import RejectsFile
     from similarity.upkeep.audit import AuditRecord
 
+SHOWN_DELETED = 10
+
 load_commands = typer.Typer()
 
 
@@ -127,6 +129,7 @@ def _load(
     if not _live_generation(index):
         with RejectsFile(rejects, source=file) as rejected:
             require_company(file, found.columns, rejects=rejected, now=now)
+    deleted: list[str] = []
     with opened(index, bundle, create=True) as work:
         record, who = work.audit, system_user()
         loaded = work.bundle()
@@ -148,12 +151,13 @@ def _load(
                 force=force,
                 before_writes=lambda: declare(work, columns),
                 on_rows=on_rows,
-                on_deletes=lambda deletes: _put_on_record(record, who, deletes),
+                on_deletes=lambda deletes: deleted.extend(_put_on_record(record, who, deletes)),
             )
             act.counts = report.counts
         promoted = not report.failed and promote_first(work.audited, generation)
         stats = work.index.stats(generation.name)
-    _print_report(report, rejected, stats, promoted=promoted)
+    # The companies that the file lacks are deleted after those that its rows delete.
+    _print_report(report, rejected, stats, promoted=promoted, missing=deleted[len(deleted) - report.deleted :])
     if rejected.count:
         if not (is_first and promoted):
             fail(rejected.summary)
@@ -162,7 +166,11 @@ def _load(
         )  # a success, because the accepted companies are live
 
 
-def _put_on_record(record: "AuditRecord", who: str, deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
+def _put_on_record(
+    record: "AuditRecord", who: str, deletes: "Sequence[tuple[DeletedCompany, WriteResult]]"
+) -> list[str]:
+    """Write the deletes to the audit record, and return the ids of the companies that were deleted."""
+    from similarity.index.protocol import WriteOutcome
     from similarity.upkeep.audit import Action, Entry
 
     record.write(
@@ -177,6 +185,7 @@ def _put_on_record(record: "AuditRecord", who: str, deletes: "Sequence[tuple[Del
             for delete, result in deletes
         ]
     )
+    return [delete.id for delete, result in deletes if result.outcome is WriteOutcome.APPLIED]
 
 
 def print_warnings(report: "LoadReport", rejected: "RejectsFile") -> None:
@@ -211,11 +220,21 @@ def _examples(ids: Sequence[str], count: int) -> str:
     return ", ".join(ids) + (f" and {count - len(ids):,} more" if count > len(ids) else "")
 
 
-def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
+def _print_report(
+    report: "LoadReport",
+    rejected: "RejectsFile",
+    stats: "GenerationStats",
+    *,
+    promoted: bool,
+    missing: Sequence[str],
+) -> None:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(
         f"{report.rows:,} rows: {outcomes or 'none'}" + (f"; {report.deleted:,} deleted" if report.deleted else "")
     )
+    if missing:
+        named = _examples(missing[:SHOWN_DELETED], len(missing))
+        typer.echo(f"deleted, because the file does not have them: {printable(named)}")
     for note in report.notes:
         typer.echo(printable(note))
     print_warnings(report, rejected)

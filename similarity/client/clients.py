@@ -160,10 +160,11 @@ class Client(Methods[httpx2.Client]):
     def bulk(self, changes: Iterable[Change], *, at_once: int = writes.LINES_PER_REQUEST) -> Iterator[LineResult]:
         """Send many changes, `at_once` per request, and yield the result of each, in order.
 
-        Requests are sent only while you iterate over the results.
+        Requests are sent only while you iterate over the results. NaN is sent as null, no value. A change that has no
+        JSON form is not sent; its result is `rejected`, and the others go on.
         """
-        for call in writes.bulk(changes, at_once=at_once):
-            yield from self.send(call)
+        for part in writes.bulk(changes, at_once=at_once):
+            yield from part if isinstance(part, tuple) else self.send(part)
 
 
 class AsyncClient(Methods[httpx2.AsyncClient]):
@@ -230,6 +231,6 @@ class AsyncClient(Methods[httpx2.AsyncClient]):
 
         Requests are sent only while you iterate over the results.
         """
-        for call in writes.bulk(changes, at_once=at_once):
-            for result in await self.send(call):
+        for part in writes.bulk(changes, at_once=at_once):
+            for result in part if isinstance(part, tuple) else await self.send(part):
                 yield result

@@ -1,7 +1,7 @@
 """Read-only calls: similar companies, look-up, matching, map and readiness."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, Unpack
@@ -34,11 +34,17 @@ class StoredCompany:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundCompanies:
-    """Companies found by name, best match first."""
+    """Companies found by name, best match first; iterating over it yields `companies`."""
 
     query: str
     companies: tuple[CompanyRecord, ...]
     generation: str = ""
+
+    def __iter__(self) -> Iterator[CompanyRecord]:
+        return iter(self.companies)
+
+    def __len__(self) -> int:
+        return len(self.companies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import isnan
 from typing import Any, TypeAlias
 
 from similarity.client.call import NDJSON, Call, Reply, as_json, json_reader, lines_reader, path_of
 from similarity.company import Company
 from similarity.errors import InvalidInput
+from similarity.formats.plain_values import plain_value
 
 LINES_PER_REQUEST = 500
 # Below the service's limit of 10 MB a request.
@@ -133,12 +135,34 @@ def erasure(company_id: str) -> Call[Erasure]:
     return Call("GET", path_of("companies", company_id, "erasure"), json_reader(Erasure))
 
 
-def bulk(changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST) -> Iterator[Call[tuple[LineResult, ...]]]:
-    """Yield the calls that send many changes, `at_once` per call; line numbers count over all calls."""
+def bulk(
+    changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST
+) -> Iterator[Call[tuple[LineResult, ...]] | tuple[LineResult, ...]]:
+    """Yield the calls that send many changes, `at_once` per call; line numbers count over all calls.
+
+    A change that has no JSON form is not sent; its result is yielded in its place, and the other changes go on.
+    """
     sent = 0
     lines: list[bytes] = []
     for change in changes:
-        line = as_json(_members(change)) + b"\n"
+        members = _members(change)
+        try:
+            line = as_json(members) + b"\n"
+        except InvalidInput as error:
+            if lines:
+                yield _bulk(lines, sent)
+            sent += len(lines) + 1
+            lines = []
+            company_id = members.get("id")
+            yield (
+                LineResult(
+                    line=sent,
+                    outcome="rejected",
+                    id=company_id if isinstance(company_id, str) else None,
+                    reason=str(error).replace("the request cannot be sent", "not sent", 1),
+                ),
+            )
+            continue
         if lines and (len(lines) >= at_once or sum(map(len, lines)) + len(line) > BYTES_PER_REQUEST):
             yield _bulk(lines, sent)
             sent += len(lines)
@@ -149,7 +173,17 @@ def bulk(changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST) -> Iter
 
 
 def _members(change: Change) -> dict[str, Any]:
-    return {"id": change.id, **change.content()} if isinstance(change, Company) else dict(change)
+    return {"id": change.id, **change.content()} if isinstance(change, Company) else _plain(change)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a data frame as one of JSON: NaN, which stands for a missing value there, becomes null."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    plain = plain_value(value)
+    return None if isinstance(plain, float) and isnan(plain) else plain
 
 
 def _bulk(lines: list[bytes], sent: int) -> Call[tuple[LineResult, ...]]:

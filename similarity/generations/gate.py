@@ -225,7 +225,9 @@ def _anchor_reasons(*, usable: int, labelled: int) -> list[str]:
         return []
     return [
         f"{usable} of {labelled} labelled anchors are usable, fewer than {MIN_ANCHORS}: each compared generation must "
-        "have the anchor and two companies labelled with different grades; label more companies of this corpus"
+        "have the anchor and two companies labelled with different grades; label more companies of this corpus, or "
+        "look at what changes (similarity generations drift OLD NEW) and decide without the gate: similarity "
+        "generations promote NEW --without-gate"
     ]
 
 

@@ -2,13 +2,14 @@
 
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 
 from similarity.errors import GenerationConflict, NoLiveGeneration
 from similarity.generations.gate import Gate, GateReport, generation_named
 from similarity.generations.leases import REEMBED, RenewedLease
 from similarity.generations.plan import previous_generations
 from similarity.index.comparing import lagging, persistent_lag
-from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+from similarity.index.protocol import ROLLBACK_SECONDS, CompanyIndex, Generation, GenerationState
 from similarity.index.validation import nothing_before
 from similarity.ingest.former_names import remember_names_only_in
 from similarity.ingest.writer_leases import wait_for_writers
@@ -48,6 +49,8 @@ def promote(
 ) -> Promotion:
     """Make a filled generation live if it passes the gate and lacks no documents. Without a gate, it may be worse.
 
+    A generation that was rolled back can be promoted too, if no other has been live since.
+
     The gate runs first, because writes go on meanwhile. Then a building generation (with imported vectors) is
     registered, and what it lacks is counted again once every writer writes to it too; `wait` limits that to so many
     seconds. A generation that is not promoted is building again: while one without a bundle is a candidate, the service
@@ -55,12 +58,18 @@ def promote(
 
     Raises:
         UnknownGeneration: there is no generation of this name.
-        GenerationConflict: the generation is live or previous, or another one went live meanwhile.
+        GenerationConflict: the generation is live, or was live but not directly before the live one, or another one
+            went live meanwhile.
         LeaseHeld: a re-embed is running, or a writer did not acknowledge the generation within `wait` seconds.
     """
     generation = generation_named(index, name)
-    if generation.state not in (GenerationState.CANDIDATE, GenerationState.BUILDING):
-        raise GenerationConflict(f"generation {name} is {generation.state}; to go back to a previous one, roll back")
+    if generation.state is GenerationState.LIVE:
+        raise GenerationConflict(f"generation {name} is live already")
+    if generation.state is GenerationState.PREVIOUS and (target := previous_generations(index)[0].name) != name:
+        raise GenerationConflict(
+            f"generation {name} is previous, and {target} was live after it; only {target} can be made live again. To "
+            f"go back to {name}, retire {target} first"
+        )
     if generation.state is GenerationState.CANDIDATE and generation.bundle_id == IMPORTED and not dry_run:
         with RenewedLease(index, REEMBED):  # no promotion is running: one was killed
             index.withdraw_candidate(name)
@@ -90,7 +99,10 @@ def _go_live(index: CompanyIndex, generation: Generation, *, live: str | None, w
             raise GenerationConflict(f"{now_live} went live meanwhile; run the same command again to replace it")
         if live and (lag := persistent_lag(index, ahead=live, behind=name, wait=LAG_SECONDS)).count:
             return lag.count
-        index.promote(name, lease=lease.held())
+        if generation.state is GenerationState.PREVIOUS:
+            index.rollback(wait=0)  # the store's step that makes the previous generation live
+        else:
+            index.promote(name, lease=lease.held())
         undo.pop_all()
         return 0
 
@@ -102,6 +114,8 @@ def _withdraw(index: CompanyIndex, name: str) -> None:
 
 def _how_to_fill(generation: Generation) -> str:
     """Return what brings a generation up to date, for a message."""
+    if generation.state is GenerationState.PREVIOUS:
+        return "load these companies again, because writers write to it too"
     if generation.bundle_id != IMPORTED:
         return "run the re-embed or the copy again"
     return (
@@ -114,15 +128,50 @@ def rollback_plan(index: CompanyIndex, *, wait: float = 0) -> Rollback:
     """Return the target of a rollback, and the documents that it still lacks after `wait` seconds.
 
     Raises:
-        GenerationConflict: no generation was live before.
+        GenerationConflict: no generation was live before, or it was rolled back.
     """
-    live = index.live()
+    live, target = index.live().name, _rollback_target(index)
+    lag = persistent_lag(index, ahead=live, behind=target, wait=wait)
+    return Rollback(live=live, target=target, lacking=lag.count, lacks=lag.ids)
+
+
+def rollback(index: CompanyIndex, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
+    """Make the generation that was live before live again. Unlike `index.rollback`, this never goes forward.
+
+    So a job that is repeated after its rollback does not undo it.
+
+    Raises:
+        GenerationConflict: no generation was live before, or it was rolled back, or it lacks documents (unless
+            `force`).
+    """
+    if previous_generations(index):  # without one, the store refuses, which is on the audit record
+        _rollback_target(index)
+    return index.rollback(force=force, wait=wait)
+
+
+def _rollback_target(index: CompanyIndex) -> str:
+    """Return the name of the generation that was live before the live one.
+
+    Raises:
+        GenerationConflict: there is none, or it is newer than the live one, so it was rolled back.
+    """
+    live = index.live().name
     previous = previous_generations(index)
     if not previous:
-        raise nothing_before(live.name)
+        raise nothing_before(live)
     target = previous[0].name
-    lag = persistent_lag(index, ahead=live.name, behind=target, wait=wait)
-    return Rollback(live=live.name, target=target, lacking=lag.count, lacks=lag.ids)
+    oldest_first = [generation.name for generation in index.generations()]
+    newer = set(oldest_first[oldest_first.index(live) :])
+    if target not in newer:
+        return target
+    rolled_back = list(takewhile(newer.__contains__, (generation.name for generation in previous)))
+    message = (
+        f"nothing was changed: {live} is live, and {target}, which was live before it, is newer and was rolled back. "
+        f"To make {target} live again: similarity generations promote {target} --without-gate"
+    )
+    if older := previous[len(rolled_back) :]:
+        message += f". To go back to {older[0].name}: retire {', '.join(rolled_back)}, then roll back"
+    raise GenerationConflict(message)
 
 
 def retire(index: CompanyIndex, name: str) -> None:

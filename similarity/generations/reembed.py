@@ -59,6 +59,16 @@ class ReembedReport:
     gate: GateReport | None = None
     promoted: bool = False
 
+    @property
+    def refusal(self) -> str:
+        """Why the gate refused the candidate, and what becomes of it; empty if it did not."""
+        if self.gate is None or self.gate.passed:
+            return ""
+        return (
+            f"{self.generation} does not pass the gate: {'; '.join(self.gate.reasons)}. It stays a candidate, and "
+            f"every change is written to it too; to remove it: similarity generations retire {self.generation}"
+        )
+
     def add(self, filled: Filled) -> None:
         """Add the counts of one pass."""
         self.documents += filled.applied
@@ -154,7 +164,7 @@ def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport
     lease.held()
     if options.gate:
         report.gate = options.gate(live, candidate)
-        options.on_step("gate", "passed" if report.gate.passed else f"refused: {'; '.join(report.gate.reasons)}")
+        options.on_step("gate", "passed" if report.gate.passed else "refused")
         if not report.gate.passed:
             return report
     if options.promote:

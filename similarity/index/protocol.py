@@ -201,6 +201,8 @@ class CompanyIndex(Protocol):
     def rollback(self, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
         """Make the most recent previous generation live again, and the live one previous, in one step.
 
+        A second call therefore goes forward again; `similarity.generations.promotion.rollback` refuses that.
+
         Raises GenerationConflict if there is no previous one, or if it still lacks changes of the live one after
         `wait` seconds (unless `force`): a batch in flight may be in only one of the two.
         """

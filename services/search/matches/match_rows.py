@@ -151,8 +151,13 @@ def _cells(line: str) -> dict[str, str]:
     # "Booking.com" may be a name too; an address with a path or an @ is not.
     bare = [cell for cell in websites if "/" not in cell and "@" not in cell]
     words = next(iter(names + bare), "")
-    name, country = _without_country(TICKER.sub("", words).strip() or words)
+    name, country = _without_country(without_ticker(words))
     return {"name": name, "domain": next(iter(websites), ""), "country": country}
+
+
+def without_ticker(name: str) -> str:
+    """Return a name without a ticker in brackets behind it; a name that is nothing else is returned unchanged."""
+    return TICKER.sub("", name).strip() or name
 
 
 def _without_number(line: str) -> str:

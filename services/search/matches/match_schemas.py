@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.search.names.comparison import How
@@ -16,11 +16,23 @@ Cell = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NA
 
 
 class MatchRow(Closed):
-    """One company of the list; a name or a domain is enough."""
+    """One company of the list; a name or a domain is enough. `null` is an empty cell."""
 
     name: Cell = Field(default="", examples=["Coca Cola"])
-    domain: Cell = Field(default="", description="A website in any form.", examples=["https://www.coca-cola.com"])
+    domain: Cell = Field(
+        default="", description="A website in any form; also as `website`.", examples=["https://www.coca-cola.com"]
+    )
     country: Cell = Field(default="", description="Decides between companies of one name.", examples=["United States"])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_table(cls, row: object) -> object:
+        """Return the row as exporters of tables do not write it: without null, and with the website as `domain`."""
+        if not isinstance(row, dict):
+            return row
+        cells = {name: "" if cell is None else cell for name, cell in row.items()}
+        website, domain = cells.pop("website", ""), cells.get("domain", "")
+        return {**cells, "domain": website if domain == "" else domain}
 
 
 class MatchRequest(Closed):

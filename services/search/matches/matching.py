@@ -10,7 +10,7 @@ from similarity.search.names.list_matching import ListedCompany, Match, RowMatch
 from similarity.search.searcher import retry_if_retired
 
 from ..wire.problem_documents import reference_of
-from .match_rows import ListRow, ListRows
+from .match_rows import ListRow, ListRows, without_ticker
 from .match_schemas import Matched, MatchedRow
 
 CANDIDATES_SHOWN = 5
@@ -38,7 +38,7 @@ class MatchService:
         def answer(row: ListRow) -> MatchedRow:
             if row.unreadable:
                 return _answer(row, Match(miss=row.unreadable))
-            asked = ListedCompany(name=row.row.name, domain=row.row.domain, country=row.row.country)
+            asked = ListedCompany(name=without_ticker(row.row.name), domain=row.row.domain, country=row.row.country)
             return _answer(row, matcher.match(asked))
 
         with ThreadPoolExecutor(ROWS_AT_ONCE) as pool:

@@ -13,8 +13,10 @@ from similarity.company import ID_PATTERN
 from . import problems
 from .problem_documents import Problem, invalid_request, pattern_of
 from .strict_json import strict_json
+from .tables import CSV
 
 JSON = "application/json"
+EXCEL = frozenset({"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "application/vnd.ms-excel"})
 # Parsing more than this takes long enough to delay other requests.
 MAX_BYTES_ON_EVENT_LOOP = 50_000
 
@@ -42,6 +44,12 @@ def media_type_of(request: Request, *accepted: str) -> str:
         Problem: it is not one of `accepted`.
     """
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given in EXCEL and given not in accepted and CSV in accepted:
+        raise Problem(
+            problems.WRONG_MEDIA_TYPE,
+            "Excel files are not read here; save the list as CSV (in Excel: CSV UTF-8) and send it with Content-Type: "
+            f"{CSV}",
+        )
     if given not in accepted:
         raise Problem(
             problems.WRONG_MEDIA_TYPE,

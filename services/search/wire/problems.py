@@ -95,7 +95,8 @@ RATE_LIMITED = Kind(
     429,
     "rate-limited",
     "Too many requests",
-    "Wait for the seconds in `Retry-After`. The `RateLimit` header of every answer says how many requests are left.",
+    "Wait for the seconds in `Retry-After`. Where requests are counted, the `RateLimit` header of each answer says how "
+    "many are left; without keys on loopback they are not.",
 )
 OVERLOADED = Kind(
     503,

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator
 from pydantic_core import PydanticCustomError
 
 from similarity.company import (
@@ -38,6 +38,10 @@ AttributeName = Annotated[str, StringConstraints(pattern=ATTRIBUTE_NAME)]
 Named = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS, pattern=r"\S")]
 Alias = Annotated[str, StringConstraints(max_length=MAX_ALIAS_CHARACTERS, pattern=r"\S")]
 Short = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
+# A list or an object is ignored with a warning (`parse_record`), as in files, and does not cost the whole company.
+Fact = Annotated[
+    AttributeValue | None, BeforeValidator(lambda value: None if isinstance(value, list | dict) else value)
+]
 Time = Annotated[str, StringConstraints(max_length=MAX_TIME_CHARACTERS)]
 
 
@@ -67,11 +71,12 @@ class CompanyBody(BaseModel):
     country: Short | None = Field(default=None, examples=["Germany"])
     industry: Short | None = Field(default=None, examples=["Tools"])
     tags: Listed[Named] | None = Field(default=None, max_length=MAX_LIST_ITEMS)
-    attributes: dict[AttributeName, AttributeValue | None] | None = Field(
+    attributes: dict[AttributeName, Fact] | None = Field(
         default=None,
         max_length=MAX_LIST_ITEMS,
         description="Free facts for filters: text, finite numbers, true or false; null is no value. Those with a "
-        "declared type (`GET /attributes`) are read as that type; a value of another type is ignored with a warning.",
+        "declared type (`GET /attributes`) are read as that type; a value of another type is ignored with a warning, "
+        "as is a list or an object.",
         examples=[{"employees": 12}],
     )
     event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])

@@ -144,6 +144,8 @@ def test_what_is_out_of_range_is_named(ask: Asks) -> None:
 
 def test_companies_are_looked_up(ask: Asks) -> None:
     assert [company.id for company in ask("find", "boo").companies] == ["boots"]
+    found = ask("find", "boo")
+    assert ([company.name for company in found], len(found)) == (["Boots GmbH"], 1)
     stored = ask("company", "boots.de")
     assert (stored.company.name, stored.redirected_from) == ("Boots GmbH", "boots.de")
     assert stored.company.as_company().attributes == {"employees": 12}

@@ -102,6 +102,9 @@ def test_from_one_encoder_to_the_next_and_back(shell: Shell) -> None:
     assert generations(shell)["live"]["name"] == report["generation"]
     shell("generations", "rollback")
     assert generations(shell)["live"]["name"] == first["name"]
+    again = f"similarity generations promote {report['generation']} --without-gate"
+    assert again in shell("generations", "rollback", fails=True)
+    assert generations(shell)["live"]["name"] == first["name"]
     assert "boats" in shell("similar", "late", "-k", "1", "--format", "json")
 
 
@@ -141,6 +144,20 @@ def test_a_reembed_can_be_stopped_before_it_goes_live_judged_and_promoted(shell:
     assert generations(shell)["live"]["name"] != name
     shell("generations", "promote", name, "--judged", "judged.tsv")
     assert generations(shell)["live"]["name"] == name
+
+
+def test_a_refusal_is_said_once_with_what_becomes_of_the_candidate(shell: Shell) -> None:
+    (shell.folder / "few.tsv").write_text("anchor\tcandidate\tgrade\nnobody\tc03\t2\nnobody\tc01\t0\n")
+    ended = shell.run("generations", "reembed", "--bundle", "new", "--judged", "few.tsv")
+    name = generations(shell)["candidate"]["name"]
+    said = ended.stdout + ended.stderr
+    assert ended.returncode == 1
+    assert said.count("0 of 1 labelled anchors are usable") == 1
+    assert "ndcg" not in ended.stdout
+    assert f"every change is written to it too; to remove it: similarity generations retire {name}" in said
+    assert "similarity generations drift OLD NEW" in said
+    again = shell.run("generations", "promote", name, "--judged", "few.tsv")
+    assert (again.stdout + again.stderr).count("0 of 1 labelled anchors are usable") == 1
 
 
 def test_a_copy_goes_live_and_old_generations_are_removed(shell: Shell) -> None:

@@ -233,10 +233,27 @@ def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
     assert "hits in languages that the encoder does not read: 1" in shell.run("similar", "bank").stderr
 
 
+def test_each_exit_status_is_documented(shell: Shell) -> None:
+    bad_row = shell.write("bad.csv", [*COMPANIES, ("", "No Id", "Sells things to people.", "", "")])
+    guide = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for status, arguments in [
+        (1, ["ingest", bad_row]),
+        (0, ["ingest", bad_row, "--only-if-new"]),
+        (1, ["find", "zyzzyva"]),
+        (0, ["erase", "nobody"]),
+        (2, ["find"]),
+        (2, ["find", "brew", "--nope"]),
+    ]:
+        assert shell.run(*arguments).returncode == status, arguments
+        assert f"\n| {status} | " in guide
+
+
 def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Shell) -> None:
     shell("ingest", shell.write("c.csv", COMPANIES))
     assert "use --force" in shell("sync", shell.write("d.csv", COMPANIES[:3]), fails=True)
-    assert "2 deleted" in shell("sync", "d.csv", "--force")
+    text = shell("sync", "d.csv", "--force")
+    assert "2 deleted\ndeleted, because the file does not have them: bank, loan\n" in text
+    assert "because the file does not have them" not in shell("sync", "d.csv")
     assert "no company has the id, domain, name or alias 'bank'" in shell("similar", "bank", fails=True)
 
 

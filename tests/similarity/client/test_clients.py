@@ -2,6 +2,8 @@
 
 import json
 import time
+from datetime import date
+from decimal import Decimal
 from inspect import signature
 from typing import Any
 
@@ -128,6 +130,43 @@ def test_bulk_goes_in_parts_and_numbers_the_lines_over_all_of_them(call: Calls) 
     ]
     assert [request.body.count(b"\n") for request in service.requests] == [2, 1]
     assert service.requests[0].headers["content-type"] == "application/x-ndjson"
+
+
+@both_clients
+def test_nan_of_a_data_frame_is_no_value_and_what_cannot_be_sent_is_a_result_of_its_own(call: Calls) -> None:
+    def applied(*ids: str) -> bytes:
+        lines = (f'{{"line": {line}, "id": "{each}", "outcome": "applied"}}\n' for line, each in enumerate(ids, 1))
+        return "".join(lines).encode()
+
+    nan = float("nan")
+    changes = [
+        {"id": "a", "country": nan, "attributes": {"staff": nan, "city": "Oslo"}, "tags": ["x", nan]},
+        {"id": "b", "attributes": {"staff": float("inf")}},
+        {"id": "c", "attributes": {"founded": date(1999, 5, 1), "revenue": Decimal("1.5")}},
+        {"id": "d", "name": object()},
+        {"id": 5, "name": object()},
+    ]
+    with Service(answering(applied("a")), answering(applied("c"))) as service:
+        results = call(client_of(service), "bulk", changes)
+    assert [(each.line, each.id, each.outcome) for each in results] == [
+        (1, "a", "applied"),
+        (2, "b", "rejected"),
+        (3, "c", "applied"),
+        (4, "d", "rejected"),
+        (5, None, "rejected"),
+    ]
+    assert results[1].reason.startswith("not sent: Out of range float")
+    assert [json.loads(request.body) for request in service.requests] == [
+        {"id": "a", "country": None, "attributes": {"staff": None, "city": "Oslo"}, "tags": ["x", None]},
+        {"id": "c", "attributes": {"founded": "1999-05-01", "revenue": 1.5}},
+    ]
+
+
+@both_clients
+def test_nan_in_one_company_is_no_value(call: Calls) -> None:
+    with Service(answering(b'{"outcome": "applied", "id": "acme"}')) as service:
+        call(client_of(service), "put", {"id": "acme", "name": "Acme", "country": float("nan")})
+    assert json.loads(service.requests[0].body)["country"] is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
 from similarity.generations.gate import GateReport
-from similarity.generations.promotion import IMPORTED, live_name, promote, retire, rollback_plan
+from similarity.generations.promotion import IMPORTED, live_name, promote, retire, rollback, rollback_plan
 from similarity.generations.reembed import copy_generation
 from similarity.generations.retention import prune
 from similarity.index.name_hashes import hashes_of
@@ -100,6 +100,45 @@ def test_a_rollback_is_told_before_it_happens(index: SqliteIndex, candidate: str
     index.upsert(candidate, [DeletedCompany(id="c01", version=9)])
     assert (rollback_plan(index).lacking, rollback_plan(index).lacks) == (1, ("c01",))
     assert live_name(index) == candidate
+
+
+def test_a_second_rollback_is_refused_and_a_promotion_goes_forward_again(index: SqliteIndex, candidate: str) -> None:
+    promote(index, candidate, gate=None)
+    assert rollback(index).name == "first"
+    for again in (rollback, rollback_plan):
+        with pytest.raises(GenerationConflict, match=f"generations promote {candidate} --without-gate$"):
+            again(index)
+    assert live_name(index) == "first"
+    assert not promote(index, candidate, gate=refusing).promoted
+    assert not promote(index, candidate, gate=None, dry_run=True).promoted
+    assert live_name(index) == "first"
+    assert promote(index, candidate, gate=None).promoted
+    assert live_name(index) == candidate
+    assert rollback(index).name == "first"
+
+
+def test_after_a_rollback_an_even_older_generation_is_reached_by_retiring(index: SqliteIndex, candidate: str) -> None:
+    promote(index, candidate, gate=None)
+    third = copy_generation(index, now=LATER, options=options(Clock(), promote=False)).generation
+    promote(index, third, gate=None)
+    assert rollback(index).name == candidate
+    with pytest.raises(GenerationConflict, match=f"only {third} can be made live again"):
+        promote(index, "first", gate=None)
+    with pytest.raises(GenerationConflict, match=f"To go back to first: retire {third}, then roll back"):
+        rollback(index)
+    retire(index, third)
+    assert rollback(index).name == "first"
+
+
+def test_a_generation_that_was_rolled_back_and_lacks_documents_is_not_promoted(
+    index: SqliteIndex, candidate: str
+) -> None:
+    promote(index, candidate, gate=None)
+    rollback(index)
+    index.upsert("first", [DeletedCompany(id="c01", version=9)])
+    report = promote(index, candidate, gate=None)
+    assert (report.promoted, live_name(index)) == (False, "first")
+    assert "load these companies again" in report.reasons[0]
 
 
 def test_a_previous_generation_is_removed_even_while_a_reembed_runs(index: SqliteIndex, candidate: str) -> None:

@@ -8,6 +8,7 @@ from starlette.types import Scope
 from services.search.guards.callers import CALLER, LOCAL, Caller
 from services.search.guards.rate_limits import Allowance, RateLimits, TokenBuckets
 from services.search.guards.refusals import network_of
+from services.search.wire import problems
 from tests.services.search.asgi import Answer, Clock, Inner, ask, http
 
 # Sums of eighths are exact, so the bound can be checked to the last token.
@@ -182,3 +183,10 @@ def test_without_limits_nothing_is_counted_and_nothing_said() -> None:
     answers = [ask(app, by("ann")) for _ in range(200)]
     assert {answer.status for answer in answers} == {200}
     assert answers[0].headers == {}
+
+
+def test_without_a_limit_no_answer_has_the_header_and_the_manual_says_so() -> None:
+    answer = ask(limits(Inner(), Clock(), caller=0), by("ann"))
+    assert answer.status == 200
+    assert not {"ratelimit", "ratelimit-policy"} & {*answer.headers}
+    assert "without keys on loopback they are not" in problems.RATE_LIMITED.meaning

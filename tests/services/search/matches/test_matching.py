@@ -306,6 +306,44 @@ def test_other_media_types_are_named(client: TestClient) -> None:
     assert "application/json or text/csv or text/plain" in detail
 
 
+@pytest.mark.parametrize(
+    "kind", ["application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "application/vnd.ms-excel"]
+)
+def test_an_excel_file_is_to_be_saved_as_csv(client: TestClient, kind: str) -> None:
+    detail = problem(send(client, b"PK\x03\x04 and more", kind), "wrong-media-type")["detail"]
+    assert "save the list as CSV" in detail
+    assert "text/csv" in detail
+
+
+def test_a_ticker_in_brackets_is_left_out_in_every_format(client: TestClient) -> None:
+    name = "Globex Laboratories (NYSE: GLB)"
+    answers = [
+        match(client, {"name": name}),
+        send(client, f"name\n{name}\n".encode(), "text/csv").json()["rows"],
+        send(client, name.encode(), "text/plain").json()["rows"],
+    ]
+    assert [(row["id"], row["how"]) for [row] in answers] == [("globex-labs", "name")] * 3
+    assert [answer[0]["asked"]["name"] for answer in answers[:2]] == [name] * 2
+
+
+def test_a_null_is_an_empty_cell_of_its_row(client: TestClient) -> None:
+    rows = [{"name": None}, {"name": "Coke", "domain": None, "country": None}, {"name": None, "domain": "delta.gr"}]
+    answer = client.post("/match", json={"rows": rows})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()["rows"]
+    assert [row["id"] for row in found] == [None, "cola", "delta-gr"]
+    assert "neither a name nor a domain" in found[0]["miss"]
+    assert found[0]["asked"] == {"name": "", "domain": "", "country": ""}
+
+
+def test_a_website_is_a_domain_in_json_too(client: TestClient) -> None:
+    rows = match(client, {"website": "https://delta.gr/"}, {"domain": "delta.gr", "website": "delta.com"})
+    assert [row["id"] for row in rows] == ["delta-gr", "delta-gr"]
+    for row in ({"website": 5}, {"domain": 0}):
+        answer = client.post("/match", json={"rows": [row]})
+        assert problem(answer, "invalid-request")["errors"][0]["parameter"] == "rows[0].domain"
+
+
 def test_the_answer_can_be_a_table_that_no_spreadsheet_runs(client: TestClient) -> None:
     content = json.dumps({"rows": [{"name": "=sum(a1)"}, {"name": "delta"}, {"name": "+1"}]})
     answer = send(client, content, "application/json", Accept="text/csv")
