@@ -29,51 +29,19 @@ from similarity.search.names.comparison import (
     has_same_words,
     is_core,
     is_short,
-    name_similarity,
 )
 from similarity.search.names.confidence import confidence_of, is_sure_part
 from similarity.search.names.index_queries import listed_as, other_classes, possible_ids, queries, shorter_queries
 from similarity.search.names.namesakes import is_bare, is_same_company, larger_namesakes, largest_or_only
+from similarity.search.names.rows import ListedCompany, Match, contested, is_named, not_as_id, of_country
 
 MAX_FOUND = 50
 MAX_BY_WORDS = 3
-LIKE_NAME = 0.85
-"""The least similarity of a row's name to a name of its website's company at which no other company is searched."""
 ENOUGH_CANDIDATES = 20
 """Shorter queries run until this number of candidates is found."""
 SECONDS_FOR_EXACT_NAMES = 5.0
 """Further seconds in which websites, names and ids are looked up when there is no time for similar names any more."""
 OUT_OF_TIME = "similar names were not searched, because the list took too long; send the rows with this message again"
-
-
-@dataclass(frozen=True, slots=True)
-class ListedCompany:
-    """A row of a list: the name or the website of a company, or both.
-
-    `country` is used to choose between several companies with the same name.
-    """
-
-    name: str = ""
-    domain: str = ""
-    country: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
-
-    `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
-    the row may mean, best first. `is_contested`: whether several companies fit equally well. `is_described`: whether
-    only the description of the first candidate, and not its name, is like the row's name.
-    """
-
-    company: Company | None = None
-    how: How | None = None
-    confidence: float | None = None
-    candidates: tuple[Company, ...] = ()
-    miss: str = ""
-    is_contested: bool = False
-    is_described: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +74,7 @@ class RowMatcher:
         if not self.as_typed and match.how in {How.ID, How.NAME} and self.seconds_left() > 0:
             found = list(self._find(core_of(row.name)).values())
             if larger := larger_namesakes(row.name, match.company, found, self.schema):
-                return _contested(row, match.company, larger)
+                return contested(row, match.company, larger)
         return replace(match, confidence=confidence_of(match.how, core_of(row.name)))
 
     def _match(self, row: ListedCompany) -> Match:
@@ -114,7 +82,7 @@ class RowMatcher:
             return Match(miss="the row has neither a name nor a domain; give one of them")
         by_domain = self._by_domain(row)
         by_name = self._by_name(row) if row.name else None
-        if by_domain and by_domain.company and by_name is None and row.name and not _is_named(by_domain.company, row):
+        if by_domain and by_domain.company and by_name is None and row.name and not is_named(by_domain.company, row):
             by_name = self._by_id(row) or (self._by_similar_name(row) if self.seconds_left() > 0 else None)
         if by_domain and by_name and self._disagree(by_domain, by_name):
             candidates = tuple(match.company for match in (by_domain, by_name) if match.company)
@@ -179,7 +147,7 @@ class RowMatcher:
 
     def _with_name(self, name: str) -> list[Company]:
         """Return the companies with the domain `name`; if there are none, those with this name or alias."""
-        return self._with_ids(self.index.resolve(self.generation, _not_as_id(name))[:MAX_FOUND])
+        return self._with_ids(self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND])
 
     def _with_ids(self, ids: Sequence[str]) -> list[Company]:
         by_id = self.index.get(self.generation, ids)
@@ -318,7 +286,7 @@ class RowMatcher:
         short_domains = dict.fromkeys(f"{''.join(words).replace('and', each)}.com" for each in ("n", ""))
         if "and" not in words or not is_short(core):
             short_domains = {}
-        references = [_not_as_id(domain) for domain in {**domains, **short_domains}]
+        references = [not_as_id(domain) for domain in {**domains, **short_domains}]
         ids_of = self.index.resolve_many(self.generation, references) if words else {}
         found = (ids for ids in ids_of.values() if len(ids) < WIDELY_SHARED)
         companies = self._with_ids([company_id for ids in found for company_id in ids])
@@ -333,7 +301,7 @@ class RowMatcher:
 
         `predicate` completes the reason "<count> companies ...".
         """
-        companies = _of_country(companies, row)
+        companies = of_country(companies, row)
         if len(companies) == 1:
             return Match(companies[0], how)
         if self.as_typed:
@@ -362,7 +330,7 @@ class RowMatcher:
         is_weak = is_word or (self.as_typed and is_bare(match.company, self.schema))
         if not larger or self.schema.is_prominent(match.company) or not is_weak:
             return match
-        return _contested(row, match.company, larger)
+        return contested(row, match.company, larger)
 
     def _disagree(self, by_domain: Match, by_name: Match) -> bool:
         one, other = by_domain.company, by_name.company
@@ -377,37 +345,3 @@ class RowMatcher:
 
     def _is_prominent(self, company: Company) -> bool:
         return self.as_typed and self.schema.is_prominent(company)
-
-
-def _contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:
-    reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
-    by_id = {each.id: each for each in (company, *larger)}
-    by_country = sorted(by_id.values(), key=lambda each: not is_same_country(each.country, row.country))
-    return Match(candidates=tuple(by_country), miss=reason, is_contested=True)
-
-
-def _not_as_id(name: str) -> str:
-    """Return a reference that the index resolves as a domain, name or alias, but not as an id.
-
-    A leading space has this effect: an id has none, and domains and names are compared without it.
-    """
-    return f" {name}"
-
-
-def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
-    """Return the companies of the row's country; if there are none, all companies."""
-    return [each for each in companies if is_same_country(each.country, row.country)] or companies
-
-
-def _is_named(company: Company, row: ListedCompany) -> bool:
-    """Return whether the row's name is like a name of the company, or is the first part of its website."""
-    core = core_of(row.name)
-    cores = cores_of(company)
-    letters = core.replace(" ", "")
-    return (
-        letters == company.domain.partition(".")[0].replace("-", "")
-        or max(name_similarity(core, each) for each in cores) >= LIKE_NAME
-        or extends_core(core, cores)
-        or contains_core(core, cores)
-        or has_initials(core, cores)
-    )

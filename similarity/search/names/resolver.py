@@ -21,8 +21,9 @@ from similarity.search.names.comparison import (
     is_short,
 )
 from similarity.search.names.confidence import confidence_of
-from similarity.search.names.list_matching import MAX_FOUND, ListedCompany, Match, RowMatcher
+from similarity.search.names.list_matching import MAX_FOUND, RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
+from similarity.search.names.rows import ListedCompany, Match
 
 CANDIDATES_SHOWN = 20
 SUGGESTIONS_SHOWN = 5

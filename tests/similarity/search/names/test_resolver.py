@@ -9,8 +9,9 @@ from similarity.index.attributes import parse_schema
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.duplicates import WIDELY_SHARED
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
-from similarity.search.names.list_matching import ListedCompany, RowMatcher
+from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.resolver import FoundCompany, Resolver
+from similarity.search.names.rows import ListedCompany
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
 
