@@ -35,7 +35,8 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.search.names.comparison import How, core_of
 from similarity.search.names.confidence import OF_ONE_WORD, confidence_of
-from similarity.search.names.list_matching import ListedCompany, Match, RowMatcher
+from similarity.search.names.list_matching import RowMatcher
+from similarity.search.names.rows import ListedCompany, Match
 
 Asking: TypeAlias = Callable[[Company, random.Random], ListedCompany | None]
 

@@ -19,12 +19,22 @@ def labelled(company: Company) -> str:
 class UnknownCompany(InvalidInput):
     """No company matches `reference`. `suggestions`: companies with similar names, best first.
 
-    `is_unlike_all`: whether similar names were searched and none was found.
+    `is_unlike_all`: whether similar names were searched and none was found. `is_described`: whether only the
+    description of the first suggestion, and not its name, has the words of `reference`.
     """
 
-    def __init__(self, reference: str, suggestions: Sequence[Company] = (), *, is_unlike_all: bool = False) -> None:
+    def __init__(
+        self,
+        reference: str,
+        suggestions: Sequence[Company] = (),
+        *,
+        is_unlike_all: bool = False,
+        is_described: bool = False,
+    ) -> None:
         advice = ""
-        if suggestions:
+        if suggestions and is_described:
+            advice = f"; the description of {suggestions[0].name} ({suggestions[0].id}) mentions it"
+        elif suggestions:
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
         elif is_unlike_all:
             names = "" if LATIN.search(reference) else "try its name in Latin letters, "

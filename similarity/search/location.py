@@ -11,7 +11,7 @@ from similarity.index.filters import LANGUAGE, FieldFilter, filter_values
 from similarity.index.numbers import is_finite, is_number, number_key
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.validation import filter_key
-from similarity.search.duplicates import identity_keys
+from similarity.search.duplicates import identity_keys, widely_shared_domains
 from similarity.search.explanations.explanation import ExplainingPhrase, SharedFact
 from similarity.search.names.resolver import FoundCompany
 from similarity.search.queries.resolution import ResolvedQuestion
@@ -87,7 +87,7 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         language=document.language,
     )
     probability = PageBuilder(index, request).probability_of(hit)
-    removals = list(_removals(request, resolved, document, probability))
+    removals = list(_removals(index, request, resolved, document, probability))
     nearer = index.count_nearer(
         request.generation.name,
         request.vector,
@@ -125,7 +125,11 @@ def _rank_among(hits: Sequence[RankedHit], company_id: str) -> tuple[int | None,
 
 
 def _removals(
-    request: PageRequest, resolved: ResolvedQuestion, document: EmbeddedCompany, probability: float | None
+    index: CompanyIndex,
+    request: PageRequest,
+    resolved: ResolvedQuestion,
+    document: EmbeddedCompany,
+    probability: float | None,
 ) -> Iterator[Removal]:
     """Yield what removes the company, except a better hit that is the same company."""
     company = document.company
@@ -134,12 +138,14 @@ def _removals(
         (RemovedBy.NEGATIVE, [each.document for each in resolved.negatives if each.document is not None]),
         (RemovedBy.EXCLUDE, list(resolved.excluded)),
     )
-    keys = set(identity_keys(company))
+    given = [company, *(each.company for _, documents in roles for each in documents)]
+    widely_shared = widely_shared_domains(index, request.generation.name, given)
+    keys = set(identity_keys(company, widely_shared))
     named = [
         Removal(by, document.id)
         for by, documents in roles
         for document in documents
-        if document.id == company.id or keys.intersection(identity_keys(document.company))
+        if document.id == company.id or keys.intersection(identity_keys(document.company, widely_shared))
     ]
     yield from named
     if not named and company.id in resolved.excluded_ids:

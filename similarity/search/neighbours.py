@@ -1,6 +1,7 @@
 """The competitors of every company, computed in one pass over the corpus, in blocks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -12,7 +13,14 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.ranker import Ranker
 from similarity.preparation.language import is_readable
-from similarity.search.duplicates import DuplicateMerger, IdentityKey, identity_keys
+from similarity.search.duplicates import (
+    SHARED_HOSTS,
+    WIDELY_SHARED,
+    DuplicateMerger,
+    IdentityKey,
+    identity_keys,
+    key_of_shared_domain,
+)
 from similarity.search.ranking_page import extra_candidates
 from similarity.search.reranking.pair_features import CompanyFeatures, Floats, company_features, pair_features
 from similarity.search.reranking.rank import Rank
@@ -144,6 +152,10 @@ def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def _digests(keys: Iterable[IdentityKey]) -> tuple[IdentityKey, ...]:
+    return tuple((kind, _digest(value)) for kind, value in keys)
+
+
 def _load(index: CompanyIndex, generation: Generation) -> _Corpus:
     ids: list[str] = []
     names: list[str] = []
@@ -151,14 +163,24 @@ def _load(index: CompanyIndex, generation: Generation) -> _Corpus:
     vectors: list[NDArray[np.float32]] = []
     features: list[CompanyFeatures] = []
     readable: list[bool] = []
+    domains: Counter[str] = Counter()
+    rows_of: dict[str, list[int]] = {}
     for batch in index.scan(generation.name):
         for document in batch:
-            if not isinstance(document, DeletedCompany) and document.has_vector:
+            if isinstance(document, DeletedCompany):
+                continue
+            domains[document.company.domain] += 1
+            if document.has_vector:
+                rows_of.setdefault(document.company.domain, []).append(len(ids))
                 ids.append(document.id)
                 names.append(document.company.name)
-                keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))
+                keys.append(_digests(identity_keys(document.company)))
                 vectors.append(document.vector)
                 features.append(company_features(document.company, AttributeSchema(), document.language))
                 readable.append(is_readable(document.company.description, document.language, generation.languages))
+    for domain in domains.keys() - {"", *SHARED_HOSTS}:
+        for row in rows_of.get(domain, ()) if domains[domain] >= WIDELY_SHARED else ():
+            own = _digests([key_of_shared_domain(domain, names[row])])
+            keys[row] = own + tuple(key for key in keys[row] if key[0] != "domain")
     stacked = np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
     return _Corpus(ids, names, keys, stacked, features, readable)

@@ -12,7 +12,7 @@ from similarity.company import Company, SimilarCompany, Vector
 from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
-from similarity.search.duplicates import MergedHits, merge_duplicates
+from similarity.search.duplicates import MergedHits, merge_duplicates, widely_shared_domains
 from similarity.search.reranking.facts import RankFact
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
@@ -141,7 +141,10 @@ class PageBuilder:
         """Return the ranking of the candidates, and their duplicates."""
         request = self.request
         head, tail = second_stage.split(candidates.hits)
-        merged = merge_duplicates([*head, *tail], [*request.query_companies, *request.excluded_companies])
+        hits, given = [*head, *tail], [*request.query_companies, *request.excluded_companies]
+        companies = [*(hit.company for hit in hits), *given]
+        widely_shared = widely_shared_domains(self.index, request.generation.name, companies)
+        merged = merge_duplicates(hits, given, widely_shared=widely_shared)
         return second_stage.scored(merged.unique, head={each.company.id for each in head}), merged
 
     def _probable(self, scored: list[ScoredHit]) -> list[ScoredHit]:

@@ -28,7 +28,8 @@ from similarity.index.protocol import CompanyIndex
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.export import export_neighbours
-from similarity.search.names.list_matching import ListedCompany, RowMatcher
+from similarity.search.names.list_matching import RowMatcher
+from similarity.search.names.rows import ListedCompany
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.reranking.rank import Rank
 from similarity.search.searcher import Searcher

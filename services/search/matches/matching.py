@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from similarity.index.protocol import CompanyIndex
-from similarity.search.names.list_matching import ListedCompany, Match, RowMatcher
+from similarity.search.names.list_matching import RowMatcher
+from similarity.search.names.rows import ListedCompany, Match
 from similarity.search.searcher import retry_if_retired
 
 from ..wire.problem_documents import reference_of

@@ -70,6 +70,11 @@ def has_legal_form(name: str) -> bool:
     return " ".join(_words_of(name)) != core_of(name)
 
 
+def words_of(text: str) -> str:
+    """Return the words of a text as a core has them: in small plain letters, separated by single spaces."""
+    return " ".join(_words_of(text))
+
+
 def cores_of(company: Company) -> list[str]:
     """Return the cores of a company's name and aliases (`Company.compared_names`).
 

@@ -13,7 +13,8 @@ from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
-from similarity.search.names.candidates import most_similar, prominent_first
+from similarity.search.duplicates import WIDELY_SHARED, widely_shared_domains
+from similarity.search.names.candidates import is_named_alike, most_similar, prominent_first
 from similarity.search.names.comparison import (
     How,
     contains_core,
@@ -28,49 +29,19 @@ from similarity.search.names.comparison import (
     has_same_words,
     is_core,
     is_short,
-    name_similarity,
 )
 from similarity.search.names.confidence import confidence_of, is_sure_part
 from similarity.search.names.index_queries import listed_as, other_classes, possible_ids, queries, shorter_queries
-from similarity.search.names.namesakes import is_same_company, larger_namesakes, largest_or_only
+from similarity.search.names.namesakes import is_bare, is_same_company, larger_namesakes, largest_or_only
+from similarity.search.names.rows import ListedCompany, Match, contested, is_named, not_as_id, of_country
 
 MAX_FOUND = 50
 MAX_BY_WORDS = 3
-LIKE_NAME = 0.85
-"""The least similarity of a row's name to a name of its website's company at which no other company is searched."""
 ENOUGH_CANDIDATES = 20
 """Shorter queries run until this number of candidates is found."""
 SECONDS_FOR_EXACT_NAMES = 5.0
 """Further seconds in which websites, names and ids are looked up when there is no time for similar names any more."""
 OUT_OF_TIME = "similar names were not searched, because the list took too long; send the rows with this message again"
-
-
-@dataclass(frozen=True, slots=True)
-class ListedCompany:
-    """A row of a list: the name or the website of a company, or both.
-
-    `country` is used to choose between several companies with the same name.
-    """
-
-    name: str = ""
-    domain: str = ""
-    country: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
-
-    `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
-    the row may mean, best first. `is_contested`: whether several companies fit equally well.
-    """
-
-    company: Company | None = None
-    how: How | None = None
-    confidence: float | None = None
-    candidates: tuple[Company, ...] = ()
-    miss: str = ""
-    is_contested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +74,7 @@ class RowMatcher:
         if not self.as_typed and match.how in {How.ID, How.NAME} and self.seconds_left() > 0:
             found = list(self._find(core_of(row.name)).values())
             if larger := larger_namesakes(row.name, match.company, found, self.schema):
-                return _contested(row, match.company, larger)
+                return contested(row, match.company, larger)
         return replace(match, confidence=confidence_of(match.how, core_of(row.name)))
 
     def _match(self, row: ListedCompany) -> Match:
@@ -111,9 +82,9 @@ class RowMatcher:
             return Match(miss="the row has neither a name nor a domain; give one of them")
         by_domain = self._by_domain(row)
         by_name = self._by_name(row) if row.name else None
-        if by_domain and by_domain.company and by_name is None and row.name and not _is_named(by_domain.company, row):
+        if by_domain and by_domain.company and by_name is None and row.name and not is_named(by_domain.company, row):
             by_name = self._by_id(row) or (self._by_similar_name(row) if self.seconds_left() > 0 else None)
-        if by_domain and by_name and _disagree(by_domain, by_name):
+        if by_domain and by_name and self._disagree(by_domain, by_name):
             candidates = tuple(match.company for match in (by_domain, by_name) if match.company)
             return Match(
                 candidates=candidates,
@@ -143,6 +114,12 @@ class RowMatcher:
             return Match(companies[0], How.DOMAIN) if companies else None
         core = core_of(row.name)
         same_core = [company for company in companies if row.name and core in cores_of(company)]
+        if len(companies) >= WIDELY_SHARED and not same_core:
+            if row.name:
+                return None
+            count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
+            reason = f"{count} companies have the domain {domain}; give the name"
+            return Match(candidates=tuple(companies), miss=reason, is_contested=True)
         return self._choose(same_core or companies, row, How.DOMAIN, f"have the domain {domain}")
 
     def _unknown_domain(self, website: str) -> Match:
@@ -170,7 +147,7 @@ class RowMatcher:
 
     def _with_name(self, name: str) -> list[Company]:
         """Return the companies with the domain `name`; if there are none, those with this name or alias."""
-        return self._with_ids(self.index.resolve(self.generation, _not_as_id(name))[:MAX_FOUND])
+        return self._with_ids(self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND])
 
     def _with_ids(self, ids: Sequence[str]) -> list[Company]:
         by_id = self.index.get(self.generation, ids)
@@ -181,7 +158,7 @@ class RowMatcher:
         found: dict[str, Company] = {}
         for query in queries(row.name, core):
             found |= self._find(query)
-        by_words = prominent_first(found.values(), self.schema)[:MAX_BY_WORDS]
+        by_words = prominent_first(found.values(), core, self.schema)[:MAX_BY_WORDS]
         cores = {company_id: cores_of(company) for company_id, company in found.items()}
         for how, fits, verb in (
             (How.LEGAL_FORM, is_core, "have, apart from the legal form, the name"),
@@ -193,7 +170,7 @@ class RowMatcher:
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
         if self.seconds_left() <= 0:
-            return self._no_match(core, found.values(), by_words)
+            return self._no_match(core, found.values(), by_words, by_words)
         words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
         similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
         misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
@@ -209,11 +186,20 @@ class RowMatcher:
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
         classes = other_classes(self.index, self.generation, row.name)
-        return self._no_match(core, found.values(), [*classes, *by_words])
+        tickers = listed_as(self.index, self.generation, row.name) if self.as_typed else []
+        return self._no_match(core, found.values(), [*classes, *tickers, *by_words], by_words)
 
-    def _no_match(self, core: str, companies: Collection[Company], first: Iterable[Company]) -> Match:
-        """Return the match of a row without a company; its candidates are `first`, and `companies` of similar names."""
+    def _no_match(
+        self, core: str, companies: Collection[Company], first: Iterable[Company], by_words: Collection[Company]
+    ) -> Match:
+        """Return the match of a row without a company; its candidates are `first`, and `companies` of similar names.
+
+        `by_words`: those of `first` whose name or description has the words.
+        """
         candidates = tuple({each.id: each for each in (*first, *most_similar(core, companies, self.schema))}.values())
+        if candidates and candidates[0] in by_words and not is_named_alike(core, candidates[0]):
+            reason = f"no company has that name; the description of {candidates[0].name!r} mentions it"
+            return Match(candidates=candidates, miss=reason, is_described=True)
         if candidates:
             return Match(candidates=candidates, miss=f"no company has that name; the nearest is {candidates[0].name!r}")
         return Match(miss="no company has that name or a similar one")
@@ -244,19 +230,51 @@ class RowMatcher:
         for company in self._with_ids(possible_ids(row.name)):
             if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" is not the company with the id MS
                 fitting[company.id] = company, How.ID
-        if not fitting and self.as_typed:
-            fitting = {each.id: (each, How.ID) for each in listed_as(self.index, self.generation, row.name)}
         if not fitting:
-            return None
+            return self._by_ticker(row) if self.as_typed else None
         companies = [company for company, _ in fitting.values()]
         match = self._choose(companies, row, How.SIZE, f"may be meant by {row.name!r}")
         if match.company is None:
             return match
         how = fitting[match.company.id][1]
+        if how is How.PREFIX and self._is_of_country(row, core, match.company):
+            reason = f"{row.name!r} may mean the group of {match.company.name!r}; give the whole name, or the domain"
+            return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
         if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
             reason = f"{row.name!r} is only a part of the name of {match.company.name!r}; give more of the name"
             return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
         return replace(match, how=how if len(companies) == 1 else How.SIZE)
+
+    def _by_ticker(self, row: ListedCompany) -> Match | None:
+        """Return the match of a ticker without its exchange; None if no company has it, or none is sure enough.
+
+        Other exchanges may have other companies of a ticker in letters, so only a prominent company is chosen. By the
+        American tickers of 15,485 companies, 0.8 to 0.93 of the prominent ones were right, and 0.43 to 0.65 of the
+        others.
+        """
+        companies = listed_as(self.index, self.generation, row.name)
+        if not companies:
+            return None
+        match = self._choose(companies, row, How.ID, f"have the ticker {row.name!r}")
+        if row.name.strip().isdigit():
+            return match
+        if match.company is None:
+            return match if any(map(self._is_prominent, companies)) else None
+        return replace(match, how=How.SIZE) if self._is_prominent(match.company) else None
+
+    def _is_of_country(self, row: ListedCompany, core: str, company: Company) -> bool:
+        """Return whether a company is likely the part in one country of a group with the core `core`.
+
+        Its name is `core` and the country, it is not large, and the row does not name the country.
+        """
+        rests = (other.removeprefix(f"{core} ") for other in cores_of(company) if other.startswith(f"{core} "))
+        is_local = any(map(country_code, rests)) and not self.schema.is_prominent(company)
+        return is_local and not is_same_country(company.country, row.country)
+
+    def likely_listings(self, name: str) -> list[Company]:
+        """Return the prominent companies whose website or ticker without exchange is `name`, but whose name is not."""
+        others = (*self._with_website_name(core_of(name)), *listed_as(self.index, self.generation, name))
+        return [each for each in others if self._is_prominent(each)]
 
     def _with_website_name(self, core: str) -> list[Company]:
         """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
@@ -268,9 +286,10 @@ class RowMatcher:
         short_domains = dict.fromkeys(f"{''.join(words).replace('and', each)}.com" for each in ("n", ""))
         if "and" not in words or not is_short(core):
             short_domains = {}
-        references = [_not_as_id(domain) for domain in {**domains, **short_domains}]
+        references = [not_as_id(domain) for domain in {**domains, **short_domains}]
         ids_of = self.index.resolve_many(self.generation, references) if words else {}
-        companies = self._with_ids([company_id for ids in ids_of.values() for company_id in ids[:MAX_FOUND]])
+        found = (ids for ids in ids_of.values() if len(ids) < WIDELY_SHARED)
+        companies = self._with_ids([company_id for ids in found for company_id in ids])
         return [
             company
             for company in companies
@@ -282,11 +301,13 @@ class RowMatcher:
 
         `predicate` completes the reason "<count> companies ...".
         """
-        companies = _of_country(companies, row)
+        companies = of_country(companies, row)
         if len(companies) == 1:
             return Match(companies[0], how)
-        if self.as_typed and (largest := largest_or_only(core_of(row.name), companies, self.schema)):
-            return Match(largest, How.SIZE)
+        if self.as_typed:
+            shared = widely_shared_domains(self.index, self.generation, companies)
+            if largest := largest_or_only(core_of(row.name), companies, self.schema, widely_shared=shared):
+                return Match(largest, How.SIZE)
         count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
         reason = f"{count} companies {predicate}; choose one, or give its domain"
         return Match(candidates=tuple(companies), miss=reason, is_contested=True)
@@ -301,48 +322,26 @@ class RowMatcher:
             wider = self._choose([*companies, *longer], row, how, predicate)
             if wider.company or match.company is None:
                 return wider
-        larger = [company for company in longer if self.schema.is_prominent(company)]
-        if not larger or self.schema.is_prominent(match.company) or not is_word:
+        if self.as_typed and is_word:
+            longer = [*longer, *self.likely_listings(row.name)]
+        larger = [
+            each for each in longer if self.schema.is_prominent(each) or self._is_a_step_larger(each, match.company)
+        ]
+        is_weak = is_word or (self.as_typed and is_bare(match.company, self.schema))
+        if not larger or self.schema.is_prominent(match.company) or not is_weak:
             return match
-        return _contested(row, match.company, larger)
+        return contested(row, match.company, larger)
+
+    def _disagree(self, by_domain: Match, by_name: Match) -> bool:
+        one, other = by_domain.company, by_name.company
+        if one is None or other is None:
+            return False
+        shared = widely_shared_domains(self.index, self.generation, (one, other))
+        return not is_same_company(one, other, widely_shared=shared)
+
+    def _is_a_step_larger(self, company: Company, other: Company) -> bool:
+        size, least = self.schema.size_of(company), self.schema.size_of(other)
+        return self.as_typed and size is not None and least is not None and size >= least + 1
 
     def _is_prominent(self, company: Company) -> bool:
         return self.as_typed and self.schema.is_prominent(company)
-
-
-def _contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:
-    reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
-    by_country = sorted((company, *larger), key=lambda each: not is_same_country(each.country, row.country))
-    return Match(candidates=tuple(by_country), miss=reason, is_contested=True)
-
-
-def _not_as_id(name: str) -> str:
-    """Return a reference that the index resolves as a domain, name or alias, but not as an id.
-
-    A leading space has this effect: an id has none, and domains and names are compared without it.
-    """
-    return f" {name}"
-
-
-def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
-    """Return the companies of the row's country; if there are none, all companies."""
-    return [each for each in companies if is_same_country(each.country, row.country)] or companies
-
-
-def _disagree(by_domain: Match, by_name: Match) -> bool:
-    one, other = by_domain.company, by_name.company
-    return one is not None and other is not None and not is_same_company(one, other)
-
-
-def _is_named(company: Company, row: ListedCompany) -> bool:
-    """Return whether the row's name is like a name of the company, or is the first part of its website."""
-    core = core_of(row.name)
-    cores = cores_of(company)
-    letters = core.replace(" ", "")
-    return (
-        letters == company.domain.partition(".")[0].replace("-", "")
-        or max(name_similarity(core, each) for each in cores) >= LIKE_NAME
-        or extends_core(core, cores)
-        or contains_core(core, cores)
-        or has_initials(core, cores)
-    )

@@ -4,7 +4,7 @@ The company with exactly the typed name is chosen, unless another is much larger
 largest or, if all are records of one company, one of these records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from similarity.company import Company
@@ -48,22 +48,34 @@ def has_namesakes(name: str) -> bool:
 
 
 def choose_namesake(
-    name: str, exact: Sequence[Company], found: Sequence[Company], schema: AttributeSchema
+    name: str,
+    exact: Sequence[Company],
+    found: Sequence[Company],
+    schema: AttributeSchema,
+    *,
+    likely: Sequence[Company] = (),
+    widely_shared: Collection[str] = (),
 ) -> NamesakeChoice:
     """Return the company that `name` means.
 
     `exact`: the companies with exactly this name. One of them is chosen, unless a namesake (see `_is_namesake`) among
-    `found` is larger than all of them by MUCH_LARGER.
+    `found` is larger than all of them by MUCH_LARGER. `likely`: further companies that count as namesakes.
+    `widely_shared`: see `is_same_company`.
     """
     core = core_of(name)
     known = {company.id for company in exact}
-    namesakes = [each for each in found if each.id not in known and _is_namesake(core, each)]
+    by_name = [each for each in found if _is_namesake(core, each)]
+    namesakes = [each for each in {each.id: each for each in (*by_name, *likely)}.values() if each.id not in known]
     largest_exact = max((_size(each, schema) for each in exact), default=0.0)
     larger = [each for each in namesakes if _size(each, schema) >= largest_exact + MUCH_LARGER]
-    chosen = largest_or_only(core, larger or exact, schema)
+    chosen = largest_or_only(core, larger or exact, schema, widely_shared=widely_shared)
     if chosen is None:
         return NamesakeChoice(None, (*larger, *exact))
-    others = [each for each in (*exact, *namesakes) if each != chosen and not is_same_company(each, chosen)]
+    others = [
+        each
+        for each in (*exact, *namesakes)
+        if each != chosen and not is_same_company(each, chosen, widely_shared=widely_shared)
+    ]
     if is_short(core) and not schema.is_prominent(chosen):
         # Many names begin with a short name, so prominent companies whose name begins with it may be meant too.
         others += [each for each in found if schema.is_prominent(each) and extends_core(core, cores_of(each))]
@@ -82,7 +94,9 @@ def larger_namesakes(
     return tuple(each for each in others if _size(each, schema) > _size(company, schema))
 
 
-def largest_or_only(core: str, companies: Sequence[Company], schema: AttributeSchema) -> Company | None:
+def largest_or_only(
+    core: str, companies: Sequence[Company], schema: AttributeSchema, *, widely_shared: Collection[str] = ()
+) -> Company | None:
     """Return the company that is at least one step of size larger than all others; None if there is none.
 
     Records of one company count as one company. Of those less than a step smaller than the largest, the one whose name
@@ -90,7 +104,7 @@ def largest_or_only(core: str, companies: Sequence[Company], schema: AttributeSc
     """
     largest_size = max((_size(each, schema) for each in companies), default=0.0)
     largest = [each for each in companies if _size(each, schema) > largest_size - 1]
-    if not largest or not all(is_same_company(each, largest[0]) for each in largest):
+    if not largest or not all(is_same_company(each, largest[0], widely_shared=widely_shared) for each in largest):
         return None
     return max(largest, key=lambda each: (_likeness(core, each), len(each.description), each.id))
 
@@ -102,18 +116,27 @@ def namesake_warning(name: str, company: Company, others: Sequence[Company]) -> 
     return f"{name!r} is read as {company.name} ({company.id}); it may also mean {shown}{more}: use an id to choose"
 
 
-def is_same_company(one: Company, other: Company) -> bool:
+def is_same_company(one: Company, other: Company, *, widely_shared: Collection[str] = ()) -> bool:
     """Return whether two records are the same company.
 
     They are if they have the same domain, or if they have the same name and country and at most one of them has a
-    domain. If the domain is a shared host, such as facebook.com, they must have the same name too.
+    domain. If the domain is a shared host, such as facebook.com, or in `widely_shared` (`widely_shared_domains`), they
+    must have the same name too.
     """
     has_same_name = core_of(one.name) == core_of(other.name)
     if one.id == other.id:
         return True
     if one.domain and one.domain == other.domain:
-        return has_same_name or one.domain not in SHARED_HOSTS
+        return has_same_name or (one.domain not in SHARED_HOSTS and one.domain not in widely_shared)
     return has_same_name and is_same_country(one.country, other.country) and not (one.domain and other.domain)
+
+
+def is_bare(company: Company, schema: AttributeSchema) -> bool:
+    """Return whether a record has neither a size, in an index that knows sizes, nor a website.
+
+    It is often a further listing of a company that another record describes.
+    """
+    return bool(schema.size) and schema.size_of(company) is None and not company.domain
 
 
 def _is_namesake(core: str, company: Company) -> bool:

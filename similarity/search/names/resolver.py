@@ -8,12 +8,22 @@ from typing import TypeAlias
 
 from similarity.company import Company, EmbeddedCompany
 from similarity.index.protocol import CompanyIndex, Generation
+from similarity.search.duplicates import WIDELY_SHARED, widely_shared_domains
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.names.candidates import prominent_first
-from similarity.search.names.comparison import How, core_of, cores_of, exact_match
+from similarity.search.names.comparison import (
+    How,
+    core_of,
+    cores_of,
+    domain_of,
+    exact_match,
+    extends_core,
+    is_short,
+)
 from similarity.search.names.confidence import confidence_of
-from similarity.search.names.list_matching import MAX_FOUND, ListedCompany, Match, RowMatcher
-from similarity.search.names.namesakes import choose_namesake, has_namesakes, largest_or_only
+from similarity.search.names.list_matching import MAX_FOUND, RowMatcher
+from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
+from similarity.search.names.rows import ListedCompany, Match
 
 CANDIDATES_SHOWN = 20
 SUGGESTIONS_SHOWN = 5
@@ -101,7 +111,23 @@ class Resolver:
         found = self.index.find(self.generation.name, core, limit=MAX_FOUND)
         schema = self.index.attributes()
         return tuple(
-            each for each in prominent_first(found, schema) if core in cores_of(each) and each.id != company.id
+            each for each in prominent_first(found, core, schema) if core in cores_of(each) and each.id != company.id
+        )
+
+    def _beginning_its_name(self, company: Company) -> tuple[Company, ...]:
+        """Return larger companies whose whole name begins that of `company`, which was found by its ticker.
+
+        "Coke" is the ticker of Coca-Cola Consolidated, Inc. and may mean The Coca-Cola Company.
+        """
+        schema = self.index.attributes()
+        size, cores = schema.size_of(company), cores_of(company)
+        found = self.index.find(self.generation.name, " ".join(core_of(company.name).split()[:2]), limit=MAX_FOUND)
+        return tuple(
+            each
+            for each in found
+            if any(not is_short(core) and extends_core(core, cores) for core in cores_of(each))
+            and size is not None
+            and (schema.size_of(each) or 0.0) >= size + 1
         )
 
     def _is_name(self, reference: str, company: Company) -> bool:
@@ -112,7 +138,10 @@ class Resolver:
         """Return the company that the name of the companies `exact` means; None if it has been deleted."""
         schema = self.index.attributes()
         found = self.index.find(self.generation.name, core_of(reference), limit=MAX_FOUND)
-        choice = choose_namesake(reference, exact, found, schema)
+        shared = widely_shared_domains(self.index, self.generation.name, (*exact, *found))
+        matcher = RowMatcher(self.index, self.generation.name, schema, as_typed=True)
+        likely = matcher.likely_listings(reference) if all(is_bare(each, schema) for each in exact) else ()
+        choice = choose_namesake(reference, exact, found, schema, likely=likely, widely_shared=shared)
         if choice.company is None:
             return self._error(reference, (), Match(candidates=choice.others, is_contested=True))
         stored = self.stored([choice.company.id]).get(choice.company.id)
@@ -129,7 +158,9 @@ class Resolver:
             same_name = self._companies(ids[:CANDIDATES_SHOWN])
             if same_name and self._is_name(reference, same_name[0]) and (found := self._of_name(reference, same_name)):
                 return found
-            largest = None if self.exact else largest_or_only(core_of(reference), same_name, schema)
+            # The largest of many companies with one website, which is likely wrong, is not meant.
+            is_shared = len(ids) >= WIDELY_SHARED and all(each.domain == domain_of(reference) for each in same_name)
+            largest = None if self.exact or is_shared else largest_or_only(core_of(reference), same_name, schema)
             match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
         else:
             match = RowMatcher(self.index, self.generation.name, schema, as_typed=True).match(
@@ -138,7 +169,8 @@ class Resolver:
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
             by_id = self.stored([match.company.id])
             if match.company.id in by_id:
-                return FoundCompany(by_id[match.company.id], match.confidence or 0.0)
+                others = self._beginning_its_name(match.company) if match.how is How.ID else ()
+                return FoundCompany(by_id[match.company.id], match.confidence or 0.0, others)
         error = self._error(reference, ids, match)
         is_unlike_all = isinstance(error, UnknownCompany) and not error.suggestions
         return UnknownCompany(reference, is_unlike_all=not self.exact) if is_unlike_all else error
@@ -149,7 +181,7 @@ class Resolver:
             candidates = match.candidates or self._companies(ids[:CANDIDATES_SHOWN])
             return AmbiguousCompany(reference, candidates[:CANDIDATES_SHOWN], count=max(len(ids), len(candidates)))
         suggestions = [match.company] if match.company else list(match.candidates)
-        return UnknownCompany(reference, suggestions[:SUGGESTIONS_SHOWN])
+        return UnknownCompany(reference, suggestions[:SUGGESTIONS_SHOWN], is_described=match.is_described)
 
     def _companies(self, ids: Sequence[str]) -> list[Company]:
         by_id = self.stored(ids)

@@ -22,6 +22,13 @@ class ListedIndex:
         self.got += ids
         return {each: self.documents[each] for each in ids if each in self.documents}
 
+    def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
+        """Knows domains only."""
+        return {
+            each: sorted(stored.id for stored in self.documents.values() if stored.company.domain == each.strip())
+            for each in references
+        }
+
     def similar(
         self,
         generation: str,

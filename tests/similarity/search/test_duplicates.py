@@ -77,6 +77,18 @@ def distinct(companies: list[Company]) -> int:
     return len(groups)
 
 
+def test_of_a_widely_shared_domain_only_records_with_one_core_of_a_name_or_one_text_are_folded() -> None:
+    hits = [
+        hit("rhb", name="RHB Bank Berhad", domain="rh.com", description=LONG),
+        hit("maybank", name="Malayan Banking Berhad", domain="rh.com"),
+        hit("rhb-2", name="RHB Bank Bhd", domain="rh.com"),
+        hit("rhb-3", name="RHBC", domain="rh.com", description=LONG),
+    ]
+    shared = merge_duplicates(hits, widely_shared={"rh.com"})
+    assert kept(shared) == [("rhb", ["rhb-2", "rhb-3"]), ("maybank", [])]
+    assert kept(merge_duplicates(hits)) == [("rhb", ["maybank", "rhb-2", "rhb-3"])]
+
+
 @given(
     st.lists(companies, max_size=12, unique_by=lambda each: each.id),
     st.lists(companies, max_size=3, unique_by=lambda each: each.id),

@@ -152,7 +152,7 @@ def test_a_plain_question_asks_the_index_once_and_for_little_more_than_it_shows(
 
 
 def test_where_many_are_folded_more_are_asked_for() -> None:
-    same = [make_embedded(f"a{number:03}", vector=NORTH, domain="acme.com") for number in range(60)]
+    same = [make_embedded(f"a{number:03}", name="Acme", vector=NORTH, domain="acme.com") for number in range(60)]
     found = page(ListedIndex([*same, *documents(20)]), wanted(10))
     assert len(found.hits) == 10
     assert len(found.hits[0].duplicates) == 59

@@ -12,6 +12,7 @@ from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
+from similarity.search.duplicates import WIDELY_SHARED
 from similarity.search.errors import (
     AmbiguousCompany,
     EncoderNotLoaded,
@@ -210,6 +211,24 @@ def test_all_neighbours_are_those_of_single_searches(index: SqliteIndex) -> None
         alone = index.similar("first", index.get("first", [company_id])[company_id].vector, k=5, exclude=[company_id])
         assert [each.id for each in neighbours] == [hit.company.id for hit in alone.hits]
         assert np.allclose([each.score for each in neighbours], [hit.score for hit in alone.hits], atol=1e-5)
+
+
+def test_a_domain_of_many_companies_folds_only_those_with_one_name(index: SqliteIndex) -> None:
+    shared = [
+        make_embedded(f"s{number:02}", name=f"Bank Number {number}", domain="rh.com", vector=unit_vector(1))
+        for number in range(WIDELY_SHARED - 1)
+    ]
+    listing = make_embedded("s00.F", name="Bank Number 0 Ltd", domain="rh.com", vector=unit_vector(1))
+    group = [make_embedded(f"g{number}", domain="group.com", vector=unit_vector(1)) for number in range(2)]
+    index.upsert("first", [*shared, listing, *group])
+    ranking = Searcher(index).search(about("s00", k=30))
+    duplicates = {hit.company.id: hit.duplicates for hit in ranking.hits}
+    assert {each.id for each in shared[1:]} <= duplicates.keys()
+    assert (ranking.anchors[0].duplicates, duplicates["g0"]) == (("s00.F",), ("g1",))
+    exported = {each: found for each, _, found in all_neighbours(index, index.live(), k=30)}["s00"]
+    assert {each.id: tuple(each.duplicates) for each in exported} == duplicates
+    places = {each: Searcher(index).locate(about("s00"), each).place for each in ("s01", "s00.F")}
+    assert [bool(place.removals) for place in places.values()] == [False, True]
 
 
 def test_the_export_is_a_complete_parquet_file(index: SqliteIndex, tmp_path: Path) -> None:

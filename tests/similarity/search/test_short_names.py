@@ -8,8 +8,9 @@ import pytest
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
-from similarity.search.names.list_matching import ListedCompany, RowMatcher
+from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.resolver import Resolver
+from similarity.search.names.rows import ListedCompany
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
 from tests.similarity.search.conftest import GENERATION, SIZE

@@ -7,13 +7,37 @@ import pytest
 
 from similarity.index.attributes import parse_schema
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.errors import UnknownCompany
+from similarity.search.duplicates import WIDELY_SHARED
+from similarity.search.errors import AmbiguousCompany, UnknownCompany
+from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.resolver import FoundCompany, Resolver
+from similarity.search.names.rows import ListedCompany
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
 
 LARGE = {"size": "large"}
+SMALL = {"size": "small"}
+MICRO = {"size": "micro"}
 COMPANIES = [
+    make_embedded("MARS.L", name="Marston's PLC", domain="marstons.co.uk", attributes=SMALL),
+    make_embedded("BUD.AX", name="Buddy Technologies Limited", attributes=MICRO),
+    make_embedded("BUD.V", name="Satori Resources Inc.", attributes=MICRO),
+    make_embedded("BK.BO", name="Burger King India Limited", country="India", attributes=SMALL),
+    make_embedded("MARUTI.BO", name="Maruti Suzuki India Limited", country="India", attributes=LARGE),
+    make_embedded("3420.T", name="KFC, Ltd.", attributes=MICRO),
+    make_embedded("9873.T", name="KFC Holdings Japan, Ltd.", attributes=SMALL),
+    make_embedded("MUV2.BE", name="Munich Re", country="Germany"),
+    make_embedded("MUV2.DE", name="Münchener Rück AG", domain="munichre.com", country="Germany", attributes=LARGE),
+    make_embedded("03012.KL", name="BABA"),
+    make_embedded("BABA.BA", name="Alibaba Group Holding Limited", attributes=LARGE),
+    make_embedded("AZN.V", name="AZN Capital Corp.", domain="azn.ca", attributes=MICRO),
+    make_embedded("AZN.L", name="AstraZeneca PLC", attributes=LARGE),
+    make_embedded("COKE", name="Coca-Cola Consolidated, Inc.", attributes=SMALL),
+    make_embedded("KO", name="The Coca-Cola Company", attributes=LARGE),
+    make_embedded("WAB", name="Westinghouse Air Brake", description="Brakes for subway cars.", attributes=LARGE),
+    make_embedded("HNR", name="Hannover Rück SE", description="Insures space (and X-ray) risks.", attributes=LARGE),
+    make_embedded("5274.KL", name="Hong Leong Capital Berhad"),
+    make_embedded("5819.KL", name="Hong Leong Bank Berhad", domain="hlb.com", attributes=LARGE),
     make_embedded("HP", name="Helmerich & Payne, Inc."),
     make_embedded("HPQ", name="HP Inc.", attributes=LARGE),
     make_embedded("7203.T", name="Toyota Motor Corporation", attributes=LARGE),
@@ -57,6 +81,81 @@ def test_who_may_be_meant_is_suggested_and_not_opened(resolver: Resolver, typed:
     with pytest.raises(UnknownCompany) as caught:
         resolver.company(typed)
     assert caught.value.suggestions[0].id == suggested
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"), [("Mars", ["MARS.L"]), ("BUD", ["BUD.AX", "BUD.V"]), ("Burger King", ["BK.BO"])]
+)
+def test_a_ticker_or_a_local_name_of_a_smaller_company_is_suggested(
+    resolver: Resolver, typed: str, suggested: list[str]
+) -> None:
+    with pytest.raises(UnknownCompany) as caught:
+        resolver.company(typed)
+    assert [each.id for each in caught.value.suggestions][: len(suggested)] == suggested
+
+
+def test_a_row_that_names_the_country_is_matched_with_the_local_name(resolver: Resolver) -> None:
+    matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
+    assert matcher.match(ListedCompany("Burger King")).company is None
+    of_country = matcher.match(ListedCompany("Burger King", country="IN")).company
+    large = matcher.match(ListedCompany("Maruti Suzuki")).company
+    assert (of_country and of_country.id, large and large.id) == ("BK.BO", "MARUTI.BO")
+
+
+@pytest.mark.parametrize(
+    ("typed", "candidates"),
+    [("KFC", {"3420.T", "9873.T"}), ("AZN", {"AZN.V", "AZN.L"}), ("Hong Leong", {"5274.KL", "5819.KL"})],
+)
+def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
+    resolver: Resolver, typed: str, candidates: set[str]
+) -> None:
+    with pytest.raises(AmbiguousCompany) as caught:
+        resolver.company(typed)
+    assert {each.id for each in caught.value.candidates} == candidates
+
+
+@pytest.mark.parametrize(
+    ("typed", "opened", "other"), [("Munich Re", "MUV2.DE", "MUV2.BE"), ("BABA", "BABA.BA", "03012.KL")]
+)
+def test_a_large_company_wins_over_a_listing_without_size_and_website(
+    resolver: Resolver, typed: str, opened: str, other: str
+) -> None:
+    found = resolver.company(typed)
+    assert (found.document.id, [each.id for each in found.others], found.confidence) == (opened, [other], 0.9)
+
+
+def test_a_ticker_warns_of_a_larger_company_whose_name_begins_its_companys_name(resolver: Resolver) -> None:
+    assert [each.id for each in resolver.company("Coke").others] == ["KO"]
+    assert resolver.company("hpq").others == ()
+
+
+@pytest.mark.parametrize(("typed", "described"), [("Subway", "WAB"), ("google", "GOOG")])
+def test_a_suggestion_by_a_description_says_so(resolver: Resolver, typed: str, described: str) -> None:
+    with pytest.raises(UnknownCompany, match=rf"the description of .* \({described}\) mentions it"):
+        resolver.company(typed)
+
+
+def test_parts_of_a_name_in_a_description_suggest_no_company(resolver: Resolver) -> None:
+    with pytest.raises(UnknownCompany) as caught:
+        resolver.company("SpaceX")
+    assert caught.value.suggestions == ()
+
+
+def test_a_domain_of_many_unlike_companies_opens_none(resolver: Resolver) -> None:
+    sizes = [LARGE, *[SMALL] * (WIDELY_SHARED - 1)]
+    companies = [
+        make_embedded(
+            f"s{number:02}", name=f"Wiwi {'abcdefghijklmnopqrst'[number] * 3}", domain="rh.com", attributes=size
+        )
+        for number, size in enumerate(sizes)
+    ]
+    resolver.index.upsert("first", companies)
+    with pytest.raises(AmbiguousCompany, match=f"{WIDELY_SHARED} companies match 'rh.com'"):
+        resolver.company("rh.com")
+    matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
+    assert matcher.match(ListedCompany(domain="rh.com")).company is None
+    assert matcher.match(ListedCompany("Wiwi ccc Ltd", "rh.com")).company == companies[2].company
+    assert matcher.match(ListedCompany("Zenter Inc", "rh.com")).company == resolver.company("zen").document.company
 
 
 def test_a_name_in_another_script_may_be_here_in_latin_letters(resolver: Resolver) -> None:

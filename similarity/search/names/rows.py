@@ -1,0 +1,84 @@
+"""The rows of a list of companies, and their matches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from similarity.company import Company
+from similarity.search.countries import is_same_country
+from similarity.search.names.comparison import (
+    How,
+    contains_core,
+    core_of,
+    cores_of,
+    extends_core,
+    has_initials,
+    name_similarity,
+)
+
+LIKE_NAME = 0.85
+"""The least similarity of a row's name to a name of its website's company at which no other company is searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCompany:
+    """A row of a list: the name or the website of a company, or both.
+
+    `country` is used to choose between several companies with the same name.
+    """
+
+    name: str = ""
+    domain: str = ""
+    country: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
+
+    `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
+    the row may mean, best first. `is_contested`: whether several companies fit equally well. `is_described`: whether
+    only the description of the first candidate, and not its name, is like the row's name.
+    """
+
+    company: Company | None = None
+    how: How | None = None
+    confidence: float | None = None
+    candidates: tuple[Company, ...] = ()
+    miss: str = ""
+    is_contested: bool = False
+    is_described: bool = False
+
+
+def contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:
+    """Return the miss of a row that may mean `company` or one of `larger`, those of the row's country first."""
+    reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
+    by_id = {each.id: each for each in (company, *larger)}
+    by_country = sorted(by_id.values(), key=lambda each: not is_same_country(each.country, row.country))
+    return Match(candidates=tuple(by_country), miss=reason, is_contested=True)
+
+
+def not_as_id(name: str) -> str:
+    """Return a reference that the index resolves as a domain, name or alias, but not as an id.
+
+    A leading space has this effect: an id has none, and domains and names are compared without it.
+    """
+    return f" {name}"
+
+
+def of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
+    """Return the companies of the row's country; if there are none, all companies."""
+    return [each for each in companies if is_same_country(each.country, row.country)] or companies
+
+
+def is_named(company: Company, row: ListedCompany) -> bool:
+    """Return whether the row's name is like a name of the company, or is the first part of its website."""
+    core = core_of(row.name)
+    cores = cores_of(company)
+    letters = core.replace(" ", "")
+    return (
+        letters == company.domain.partition(".")[0].replace("-", "")
+        or max(name_similarity(core, each) for each in cores) >= LIKE_NAME
+        or extends_core(core, cores)
+        or contains_core(core, cores)
+        or has_initials(core, cores)
+    )
