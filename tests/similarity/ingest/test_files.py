@@ -200,7 +200,7 @@ def test_decimals_and_dates_of_parquet_are_read_as_those_of_excel(tmp_path: Path
     assert parsed.change.company.attributes == {"staff": 12.5, "sites": 3, **dates}
     assert [warning.partition(";")[0] for warning in parsed.warnings] == [
         "attributes.code: '1000000000000000000000000000000' is not a number like 12500, 12,500 or 12.5",
-        "attributes.parts: must be text, a number, a date, true or false, not list",
+        "attributes.parts: must be text, a number, a date, true or false, not a list",
     ]
 
 
