@@ -32,8 +32,8 @@ from similarity.index.protocol import CompanyIndex, Generation, GenerationState,
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings, removed_fields
-from similarity.ingest.records import Change, Columns, parse_record
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings, removed_fields, replaced_fields
+from similarity.ingest.records import Change, Columns, ParsedRecord, parse_record
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language
@@ -84,13 +84,13 @@ def import_vectors(
     rows = read_rows(path, on_note=report.notes.append)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         report.rows += len(chunk)
-        usable: list[tuple[Row, EmbeddedCompany | DeletedCompany]] = []
+        usable: list[tuple[Row, ParsedRecord, EmbeddedCompany | DeletedCompany]] = []
         for row in chunk:
             try:
                 if row.unreadable:
                     raise InvalidCompany("row", row.unreadable)
                 parsed = parse_record(row.record, columns=columns, now=now)
-                usable.append((row, _document(row, parsed.change, target, now=now)))
+                usable.append((row, parsed, _document(row, parsed.change, target, now=now)))
             except InvalidCompany as error:
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
@@ -99,13 +99,14 @@ def import_vectors(
         if usable and not is_begun:
             before_writes()
             is_begun = True
-        stored = index.get(generation, {document.id for _, document in usable})
-        results = _write(index, generation, [document for _, document in usable])
-        for (row, document), result in zip(usable, results, strict=True):
+        stored = index.get(generation, {document.id for _, _, document in usable})
+        results = _write(index, generation, [document for _, _, document in usable])
+        for (row, parsed, document), result in zip(usable, results, strict=True):
             report.outcomes[result.outcome] += 1
             before = stored.get(document.id) if result.outcome is WriteOutcome.APPLIED else None
             if before is not None and isinstance(document, EmbeddedCompany):
                 report.removed_values.update(removed_fields(before.company, document.company, row.record, columns))
+                report.replaced_values.update(replaced_fields(before.company, parsed))
             if result.outcome is WriteOutcome.REJECTED:
                 reject(row, result.reason)
         on_rows(len(chunk))

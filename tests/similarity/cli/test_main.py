@@ -413,17 +413,35 @@ def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
     told = shell("ingest", file, "--attribute", "employees:number=staff")
     assert (
         "5 invalid values were ignored in accepted companies: attributes.employees 4, domain 1\n"
-        "1 numbers were read as decimals, but may mean thousands: attributes.employees 1; see "
+        "1 value was kept, but may mean something else: attributes.employees 1; see "
         "companies.csv.warnings.jsonl. The first are:\n"
         "  row 1 (a), column website: domain: 'http://' contains no host name such as 'example.com'; left empty\n"
         "  row 1 (a), column Staff: attributes.employees: 'many' is not a number like 12500, 12,500 or 12.5; ignored\n"
-        "  row 3 (c0), column Staff: attributes.employees: '12,5' is not a number like 12500, 12,500 or 12.5; ignored\n"
+        "  row 3 (c0), column Staff: attributes.employees: '12,5' is not a number like 12500, 12,500 or 12.5 "
+        "(write 12.5 if the comma is a decimal sign); ignored\n"
         "7 companies in the index"
     ) in told
     warnings = (shell.folder / "companies.csv.warnings.jsonl").read_text().splitlines()
     assert json.loads(warnings[-1]) | {"reason": ""} == {"row": 6, "id": "d", "column": "Staff", "reason": ""}
     assert "'33.963' is read as 33.963; write 33963 if a thousand is meant" in warnings[-1]
     assert not (shell.folder / "companies.csv.rejects.jsonl").exists()
+
+
+def test_a_column_with_decimal_commas_and_ids_like_null_are_warned_of(shell: Shell) -> None:
+    rows = [("a", "A Ltd.", "Makes anvils.", "", "", "94.785,64"), ("null", "B", "Makes bells.", "", "", "42.455")]
+    told = shell("ingest", shell.write("c.csv", rows, header=f"{HEADER},Staff"), "--attribute", "staff:number")
+    assert "2 values were kept, but may mean something else: id 1, attributes.staff 1" in told
+    assert "attributes.staff has numbers with a decimal comma, such as '94.785,64'; values like 1.200 are" in told
+
+
+def test_a_declared_type_that_stays_is_said(shell: Shell) -> None:
+    file = shell.write("c.csv", [(*row, "01001") for row in COMPANIES[:1]], header=f"{HEADER},Code")
+    assert "keeps its type" not in shell("ingest", file, "-a", "code:number")
+    told = shell("ingest", file, "-a", "code")
+    assert "the attribute 'code' keeps its type number, which an earlier load declared; to have" in told
+    assert "--attribute code_text=code\n" in told
+    shell("ingest", file, "-a", "code_text=code")
+    assert len(json.loads(shell("similar", "brew", "-f", "json", "--filter", "attributes.code_text=01001"))) == 0
 
 
 def test_a_reload_keeps_attributes_and_says_which_values_it_removes(shell: Shell) -> None:
