@@ -68,6 +68,7 @@ def import_vectors(
         InvalidInput: the file cannot be read, lacks a column, or its first vector has another dimension
             than the generation. Nothing was written.
         UnknownGeneration: the generation does not exist; create it first.
+        GenerationConflict: another command has begun to promote the generation; nothing more is written.
         IndexUnavailable: the store accepted no row of a chunk.
     """
     target = generation_named(index, generation)
@@ -100,6 +101,7 @@ def import_vectors(
             before_writes()
             is_begun = True
         stored = index.get(generation, {document.id for _, _, document in usable})
+        _check_state(index, target, rows=report.rows - len(chunk))
         results = _write(index, generation, [document for _, _, document in usable])
         for (row, parsed, document), result in zip(usable, results, strict=True):
             report.outcomes[result.outcome] += 1
@@ -186,6 +188,18 @@ def _check_vectors(path: Path, generation: Generation) -> None:
         raise InvalidInput(
             f"the vectors of {path} have {found} numbers, and generation {generation.name} holds "
             f"{generation.dimension}; create a generation of the file's dimension"
+        )
+
+
+def _check_state(index: CompanyIndex, target: Generation, *, rows: int) -> None:
+    """Raise GenerationConflict if the generation is no longer in the state in which the import began."""
+    state = generation_named(index, target.name).state
+    if state is not target.state:
+        raise GenerationConflict(
+            f"generation {target.name} was {target.state} when this import began and is now {state}: another command "
+            f"promotes it; the import stopped after {rows:,} rows. See: similarity generations list; if it is live, "
+            "import all companies into a new generation, without --into, else repeat this import with "
+            f"--into {target.name}"
         )
 
 
