@@ -154,18 +154,20 @@ def _distinct_names(names: list[str]) -> list[str]:
     return names
 
 
-def late_columns(path: Path, first: Collection[str]) -> list[str]:
+def late_columns(path: Path, first: Collection[str]) -> dict[str, bool]:
     """Return the columns of a JSONL file that are not among `first`, those of its first rows (`column_names`).
 
-    The whole file is read. Any other file has none.
+    The value is whether it is only a member of an object `attributes`. The whole file is read. Any other file has none.
     """
     if not is_json(path):
-        return []
-    late: dict[str, None] = {}
+        return {}
+    late: dict[str, bool] = {}
     for row in read_rows(path):
         if not row.unreadable:
-            late |= dict.fromkeys(name for name in column_names_of(row.record) if name not in first)
-    return list(late)
+            for name in column_names_of(row.record):
+                if name not in first:
+                    late[name] = late.get(name, True) and name not in row.record
+    return late
 
 
 def count_rows(path: Path) -> int:
@@ -239,9 +241,18 @@ def _values(column: "pyarrow.Array[Any]") -> list[object]:
     """Return the values of a column; an UnreadableValue for one that Python has no value for.
 
     Parquet has more times than Python: a year after 9999, nanoseconds, a time zone that this machine does not know.
+    Such a member of a struct costs only itself.
     """
     import pyarrow
 
+    if isinstance(column, pyarrow.StructArray):
+        names = [member.name for member in column.type]
+        if names and len(set(names)) == len(names):
+            rows = zip(*map(_values, column.flatten()), strict=True)
+            is_null = column.is_null().to_pylist()
+            return [
+                None if null else dict(zip(names, row, strict=True)) for null, row in zip(is_null, rows, strict=True)
+            ]
     try:
         if _has_nanoseconds(column.type):
             column = column.cast(pyarrow.timestamp("us", column.type.tz))

@@ -26,6 +26,7 @@ from similarity.ingest.field_values import (
     comma_warning,
     kind_of,
 )
+from similarity.ingest.rows import UnreadableValue
 
 Record: TypeAlias = Mapping[str, object]
 TEXT_FIELDS = ("id", "name", "description", "country", "industry")
@@ -250,6 +251,8 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
     nested = record.get("attributes")
     if isinstance(nested, list | bool | int | float) and "attributes" not in columns.attributes.values():
         remarkable["attributes"] = FieldValue(warning=f"must be an object, not {kind_of(nested)}; ignored")
+    if isinstance(nested, UnreadableValue):
+        remarkable["attributes"] = FieldValue(warning=f"{nested.reason}; ignored")
     for name, raw in attribute_values(record, columns).items():
         found = attribute_value(raw, columns.schema.types.get(name))
         if found.value is not None:

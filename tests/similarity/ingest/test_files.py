@@ -328,6 +328,35 @@ def test_a_column_of_an_odd_type_costs_only_its_values(tmp_path: Path, odd: pa.D
         assert [text.partition(":")[0] for text in parsed.warnings] == ["attributes.odd"] * warned
 
 
+def test_an_unreadable_member_of_a_struct_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    staff, opened = pa.array([5, 6, None]), pa.array([1, 1_500, 3], pa.timestamp("ns"))
+    seen = pa.array([1, 2, 3], pa.timestamp("us", "Mars/Olympus"))
+    members = pa.StructArray.from_arrays(
+        [staff, opened, seen], names=["staff", "opened", "seen"], mask=pa.array([False, False, True])
+    )
+    columns = {"id": ["a", "b", "c"], "name": ["A", "B", "C"], "description": ["Makes anvils."] * 3}
+    pq.write_table(pa.table({**columns, "attributes": members}), path)
+    rows = list(read_rows(path))
+    assert rows[2].record["attributes"] is None
+    parsed = [parse_record(row.record, columns=Columns(), now=datetime.now(UTC)) for row in rows[:2]]
+    changes = [each.change for each in parsed if isinstance(each.change, VersionedCompany)]
+    assert [each.company.attributes.get("staff") for each in changes] == [5, 6]
+    assert [[warning.partition(":")[0] for warning in each.warnings] for each in parsed] == [
+        ["attributes.opened", "attributes.seen"], ["attributes.opened", "attributes.seen"],
+    ]  # fmt: skip
+
+
+def test_attributes_that_cannot_be_read_are_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    columns = {"id": ["a"], "name": ["A"], "description": ["Makes anvils."]}
+    odd = pa.array([1], pa.timestamp("us", "Mars/Olympus"))
+    pq.write_table(pa.table({**columns, "attributes": odd}), path)
+    [row] = read_rows(path)
+    parsed = parse_record(row.record, columns=Columns(), now=datetime.now(UTC))
+    assert [warning.partition(":")[0] for warning in parsed.warnings] == ["attributes"]
+
+
 @pytest.mark.parametrize("level", ["none", "N/A", "nan", "tbd", " - "])
 def test_a_declared_level_is_no_missing_value(level: str) -> None:
     columns = Columns.from_pairs([], [f"risk:ordinal={level.strip()},low,high"])
