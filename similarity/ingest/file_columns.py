@@ -102,7 +102,7 @@ def file_columns(
     known = known or KnownAttributes()
     late = late_columns(path, set(first))
     # The members of an object of attributes need no columns.
-    existing = [*first, *(column for column in late if not column.startswith(ATTRIBUTE))]
+    existing = [*first, *(column for column, is_member in late.items() if not is_member)]
     try:
         found = match_columns(existing, columns, known=known, others=others)
         _check_columns(found, existing, late, alone=IN_AN_OBJECT if is_json(path) else IS_TITLE)
@@ -170,7 +170,7 @@ def match_columns(
     )
 
 
-def _check_columns(found: FileColumns, existing: Sequence[str], late: Sequence[str], *, alone: str) -> None:
+def _check_columns(found: FileColumns, existing: Sequence[str], late: Collection[str], *, alone: str) -> None:
     """Raise InvalidInput if the file lacks a required column or one that the user named.
 
     `alone`: what to do if the file has only one column.
@@ -185,7 +185,8 @@ def _check_columns(found: FileColumns, existing: Sequence[str], late: Sequence[s
             f"{NO_IDS if 'id' in missing else ''}; {_list(existing, alone)}"
         )
     for name, column in found.used:
-        if column not in existing and column not in late:
+        is_member = name.startswith(ATTRIBUTE) and f"{ATTRIBUTE}{column}" in late
+        if column not in existing and column not in late and not is_member:
             field_name = name.removeprefix(ATTRIBUTE)
             raise InvalidInput(f"there is no column {column!r} for {field_name}; {_list(existing, alone)}")
 

@@ -12,7 +12,7 @@ from similarity.errors import InvalidInput
 from similarity.index.attributes import parse_schema
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import read_rows
-from similarity.ingest.records import Columns, parse_record
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
 
 NAMES = Columns()
 
@@ -230,6 +230,32 @@ def test_a_column_of_another_spelling_is_found_in_any_row(tmp_path: Path) -> Non
     *_, last = read_rows(path)
     change = parse_record(last.record, columns=found.columns, now=datetime.now(UTC)).change
     assert isinstance(change, DeletedCompany)
+
+
+@pytest.mark.parametrize("options", [[], ["employees:number"], ["employees:number=attributes.employees"]])
+def test_an_attribute_column_that_appears_late_is_an_attribute(tmp_path: Path, options: list[str]) -> None:
+    record: dict[str, object] = {"id": "a", "name": "A", "description": "Makes anvils."}
+    path = late_jsonl(tmp_path / "a.jsonl", record, record | {"attributes.employees": 5})
+    found = file_columns(path, Columns.from_pairs([], options))
+    assert found.summary == "columns: id, name, description, attributes.employees"
+    *_, last = read_rows(path)
+    change = parse_record(last.record, columns=found.columns, now=datetime.now(UTC)).change
+    assert isinstance(change, VersionedCompany)
+    assert change.company.attributes == {"employees": 5}
+
+
+@pytest.mark.parametrize("options", [["employees:number"], ["employees:number=Staff"]])
+def test_a_late_member_of_an_object_can_be_named(tmp_path: Path, options: list[str]) -> None:
+    record: dict[str, object] = {"id": "a", "name": "A", "description": "Makes anvils."}
+    member = options[0].partition("=")[2] or "employees"
+    path = late_jsonl(tmp_path / "a.jsonl", record, record | {"attributes": {member: "5"}})
+    columns = file_columns(path, Columns.from_pairs([], options)).columns
+    *_, last = read_rows(path)
+    change = parse_record(last.record, columns=columns, now=datetime.now(UTC)).change
+    assert isinstance(change, VersionedCompany)
+    assert change.company.attributes == {"employees": 5}
+    with pytest.raises(InvalidInput, match=f"no column '{member}' for industry"):
+        file_columns(path, Columns(fields={"industry": member}))
 
 
 @pytest.mark.parametrize(
