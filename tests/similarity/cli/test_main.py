@@ -19,6 +19,9 @@ from similarity.cli.context import progress_lines
 from similarity.cli.main import main, serve
 from similarity.errors import SimilarityError
 from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.sqlite import SqliteIndex
+from tests.contract.steps import add_live
+from tests.factories import make_generation
 from tests.similarity.index.inspection import connect
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -297,6 +300,7 @@ def test_find_looks_up_names(filled: Shell) -> None:
     [
         (["find", "zzz"], "nothing found for 'zzz'; try fewer letters or other words"),
         (["similar", "brew", "--bundle", "nowhere"], "nowhere is not a folder"),
+        (["similar", "brew", "--bundle", "multilingual"], "is gone: the bundle that ships reads these languages"),
         (["similar", "brew", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its own"),
         (["similar", "-t", "beer", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its"),
         (["similar", "brew, hops"], "if these are several companies, give them one by one"),
@@ -342,6 +346,17 @@ def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell
     manifest.write_text(json.dumps(content | {"base_model": "half \ud800 \x1b[2J"}))
     shell("ingest", shell.write("companies.csv", COMPANIES), "--bundle", "tiny")
     assert "bundle      half \ufffd \ufffd[2J, 4 dimensions, tiny\n" in shell("info", "--bundle", "tiny")
+
+
+def test_the_check_says_what_a_missing_bundle_costs(shell: Shell) -> None:
+    with closing(SqliteIndex(shell.folder / "similarity.db")) as index:
+        add_live(index, "first")
+        index.create_generation(make_generation("second", encoder_id="encoder-2"))
+    cost = "without it, free text is not answered"
+    assert shell("check").endswith(
+        f"  there is no bundle of encoder encoder-1: {cost}, and writes are refused\n"
+        f"  there is no bundle of encoder encoder-2: {cost}\n"
+    )
 
 
 def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> None:
