@@ -40,7 +40,7 @@ load_commands = typer.Typer()
 
 @load_commands.command()
 def ingest(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, TXT, JSONL (also .gz), Excel (.xlsx) or Parquet")],
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, TXT, JSON, JSONL (also .gz), Excel (.xlsx) or Parquet")],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
