@@ -27,6 +27,9 @@ CARD_FILE = "README.md"
 INPUT_NAMES = ("input_ids", "attention_mask")
 OUTPUT_NAME = "embedding"
 
+FORMER_NAME = "multilingual"
+"""Named a second bundle, which earlier releases shipped."""
+
 _REQUIRED_FILES = (MODEL_FILE, TOKENIZER_FILE)
 _KNOWN_FILES = (*_REQUIRED_FILES, CARD_FILE)
 _MAX_MANIFEST_BYTES = 1_000_000
@@ -165,6 +168,11 @@ def only_bundle(stores: list[Path]) -> Path:
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
+        if folder == Path(FORMER_NAME):
+            raise InvalidBundle(
+                f"the name {FORMER_NAME!r} is gone: the bundle that ships reads these languages; leave --bundle out. "
+                "An older index changes to it with: similarity generations reembed"
+            )
         raise InvalidBundle(f"{folder} is not a folder; give the folder that contains {MANIFEST_FILE}")
     for entry in folder.iterdir():
         if entry.is_symlink():

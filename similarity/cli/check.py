@@ -36,8 +36,10 @@ def check(index: IndexOption = None) -> None:
         # Damage of the index may hide its generations.
         damaged, missing = check_bundles(work.store, [] if damaged_rows else work.index.generations())
         found += _print_damage("models", str(work.store), damaged)
+        written = {generation.encoder_id for generation in work.index.write_targets()} if missing else set()
         for encoder_id in missing:
-            typer.echo(f"  there is no bundle of encoder {encoder_id}: without it, free text is not answered")
+            refused = ", and writes are refused" if encoder_id in written else ""
+            typer.echo(f"  there is no bundle of encoder {encoder_id}: without it, free text is not answered{refused}")
     if found:
         fail("restore a backup; an index without one can also be deleted and ingested again")
 

@@ -155,12 +155,20 @@ def found_columns(file: Path, columns: "Columns", index: str | None, *, others: 
 
 
 def declare(work: Opened, columns: "Columns") -> None:
-    """Declare the types of --attribute and the size, and print what changes for stored companies."""
+    """Declare the types of --attribute and the size, and print what changes or stays for stored companies."""
     from similarity.ingest.file_columns import first_companies
     from similarity.upkeep.audit import Action, system_user
 
     before = work.index.attributes()
     after = before.updated(columns.schema)
+    for name, column in columns.attributes.items():
+        if name in before.types and name not in columns.schema.types:
+            typer.echo(
+                printable(
+                    f"the attribute {name!r} keeps its type {before.types[name].text}, which an earlier load declared; "
+                    f"to have its values as text, load them under another name: --attribute {name}_text={column}"
+                )
+            )
     if after == before:
         return
     for warning in before.retyped_by(columns.schema, first_companies(work.index)):

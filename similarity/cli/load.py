@@ -1,6 +1,7 @@
 """The commands `similarity ingest` and `similarity sync`."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,7 +42,7 @@ load_commands = typer.Typer()
 
 @load_commands.command()
 def ingest(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, TXT, JSONL (also .gz), Excel (.xlsx) or Parquet")],
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, TXT, JSON, JSONL (also .gz), Excel (.xlsx) or Parquet")],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
@@ -191,28 +192,46 @@ def _put_on_record(
 def print_warnings(report: "LoadReport", rejected: "RejectsFile") -> None:
     """Print how many values were ignored, are ambiguous or were removed, the first of them, and where all are."""
     counted = (
-        ("invalid values were ignored in accepted companies", report.ignored_values),
-        ("numbers were read as decimals, but may mean thousands", report.ambiguous_values),
+        ("invalid value was", "invalid values were", "ignored in accepted companies", report.ignored_values),
+        ("value was", "values were", "kept, but may mean something else", report.ambiguous_values),
     )
     texts = [
-        f"{counts.total():,} {what}: " + ", ".join(f"{field} {count:,}" for field, count in counts.most_common())
-        for what, counts in counted
+        f"{counts.total():,} {one if counts.total() == 1 else several} {what}: "
+        + ", ".join(f"{field} {count:,}" for field, count in counts.most_common())
+        for one, several, what, counts in counted
         if counts
     ]
     if texts:
         typer.echo("\n".join(texts) + f"; see {rejected.warnings_path}. The first are:")
     for warning in rejected.first_warnings:
         typer.echo(f"  {printable(warning)}")
+    for name, text in report.decimal_commas.items():
+        if name in report.ambiguous_values or name in report.ignored_values:
+            typer.echo(
+                printable(
+                    f"warning: {name} has numbers with a decimal comma, such as {text!r:.40}; values like 1.200 are "
+                    "read as 1.2 and values like 12,5 are ignored: write 1200 and 12.5, and load the file again"
+                )
+            )
+    if report.replaced_values:
+        typer.echo(
+            printable(
+                "warning: stored values were removed, because their new values are invalid and a company is written "
+                f"whole: {_by_field(report.replaced_values)}. Correct the values and load the file again"
+            )
+        )
     if report.removed_values:
-        typer.echo(printable(_removed_values(report)))
+        typer.echo(
+            printable(
+                "warning: values were removed from companies, because the load has no column for them: "
+                f"{_by_field(report.removed_values)}. To have them again, load a file with these columns (options: "
+                "--column FIELD=COLUMN, --attribute NAME=COLUMN)"
+            )
+        )
 
 
-def _removed_values(report: "LoadReport") -> str:
-    fields = ", ".join(f"{field} from {count:,}" for field, count in report.removed_values.most_common())
-    return (
-        f"warning: values were removed from companies, because the load has no column for them: {fields}. To have them "
-        "again, load a file with these columns (options: --column FIELD=COLUMN, --attribute NAME=COLUMN)"
-    )
+def _by_field(counts: "Counter[str]") -> str:
+    return ", ".join(f"{field} from {count:,}" for field, count in counts.most_common())
 
 
 def _examples(ids: Sequence[str], count: int) -> str:

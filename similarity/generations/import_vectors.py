@@ -32,8 +32,8 @@ from similarity.index.protocol import CompanyIndex, Generation, GenerationState,
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings, removed_fields
-from similarity.ingest.records import Change, Columns, parse_record
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings, removed_fields, replaced_fields
+from similarity.ingest.records import Change, Columns, ParsedRecord, parse_record
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language
@@ -68,6 +68,7 @@ def import_vectors(
         InvalidInput: the file cannot be read, lacks a column, or its first vector has another dimension
             than the generation. Nothing was written.
         UnknownGeneration: the generation does not exist; create it first.
+        GenerationConflict: another command has begun to promote the generation; nothing more is written.
         IndexUnavailable: the store accepted no row of a chunk.
     """
     target = generation_named(index, generation)
@@ -84,13 +85,13 @@ def import_vectors(
     rows = read_rows(path, on_note=report.notes.append)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         report.rows += len(chunk)
-        usable: list[tuple[Row, EmbeddedCompany | DeletedCompany]] = []
+        usable: list[tuple[Row, ParsedRecord, EmbeddedCompany | DeletedCompany]] = []
         for row in chunk:
             try:
                 if row.unreadable:
                     raise InvalidCompany("row", row.unreadable)
                 parsed = parse_record(row.record, columns=columns, now=now)
-                usable.append((row, _document(row, parsed.change, target, now=now)))
+                usable.append((row, parsed, _document(row, parsed.change, target, now=now)))
             except InvalidCompany as error:
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
@@ -99,13 +100,15 @@ def import_vectors(
         if usable and not is_begun:
             before_writes()
             is_begun = True
-        stored = index.get(generation, {document.id for _, document in usable})
-        results = _write(index, generation, [document for _, document in usable])
-        for (row, document), result in zip(usable, results, strict=True):
+        stored = index.get(generation, {document.id for _, _, document in usable})
+        _check_state(index, target, rows=report.rows - len(chunk))
+        results = _write(index, generation, [document for _, _, document in usable])
+        for (row, parsed, document), result in zip(usable, results, strict=True):
             report.outcomes[result.outcome] += 1
             before = stored.get(document.id) if result.outcome is WriteOutcome.APPLIED else None
             if before is not None and isinstance(document, EmbeddedCompany):
                 report.removed_values.update(removed_fields(before.company, document.company, row.record, columns))
+                report.replaced_values.update(replaced_fields(before.company, parsed))
             if result.outcome is WriteOutcome.REJECTED:
                 reject(row, result.reason)
         on_rows(len(chunk))
@@ -185,6 +188,18 @@ def _check_vectors(path: Path, generation: Generation) -> None:
         raise InvalidInput(
             f"the vectors of {path} have {found} numbers, and generation {generation.name} holds "
             f"{generation.dimension}; create a generation of the file's dimension"
+        )
+
+
+def _check_state(index: CompanyIndex, target: Generation, *, rows: int) -> None:
+    """Raise GenerationConflict if the generation is no longer in the state in which the import began."""
+    state = generation_named(index, target.name).state
+    if state is not target.state:
+        raise GenerationConflict(
+            f"generation {target.name} was {target.state} when this import began and is now {state}: another command "
+            f"promotes it; the import stopped after {rows:,} rows. See: similarity generations list; if it is live, "
+            "import all companies into a new generation, without --into, else repeat this import with "
+            f"--into {target.name}"
         )
 
 

@@ -59,18 +59,26 @@ def copy_of(index: CompanyIndex, live: Generation, *, now: datetime) -> Generati
 def unfinished_candidate(index: CompanyIndex, target: Generation) -> Generation | None:
     """Return the unfinished candidate of the target bundle, if an earlier run left one.
 
+    A building generation is none: it may be a user's import. Only an empty one with the name of `target` is, because a
+    run of this target stopped before it registered it.
+
     Raises:
         GenerationConflict: there is a candidate of another bundle.
     """
-    unfinished = (GenerationState.CANDIDATE, GenerationState.BUILDING)
-    known = [generation for generation in index.generations() if generation.state in unfinished]
-    others = [each for each in known if each.state is GenerationState.CANDIDATE and not same_bundle(each, target)]
+    known = [each for each in index.generations() if _is_of_a_run(index, each, target)]
+    others = [each for each in known if not same_bundle(each, target)]
     if others:
         raise GenerationConflict(
             f"there is an unfinished candidate {others[0].name} of bundle {others[0].bundle_id}; finish it with its "
             f"own bundle, or remove it with: similarity generations retire {others[0].name}"
         )
     return next((generation for generation in known if same_bundle(generation, target)), None)
+
+
+def _is_of_a_run(index: CompanyIndex, generation: Generation, target: Generation) -> bool:
+    if generation.state is GenerationState.BUILDING and generation.name == target.name:
+        return same_bundle(generation, target) and not documents_in(index, generation)
+    return generation.state is GenerationState.CANDIDATE
 
 
 def previous_generations(index: CompanyIndex) -> list[Generation]:

@@ -5,13 +5,16 @@
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from similarity.company import ATTRIBUTE_NAME_PATTERN, AttributeValue, Company
 from similarity.errors import InvalidInput
 from similarity.index.numbers import is_finite, number_of
 
+WORD_BREAKS = re.compile(r"(?<=[^\W\d_])[-_\u2010\u2011\u2013]+")
 SIZE_STEP = 3.0
 """The factor between two numbers that counts as one step of size, as one level of an ordinal attribute does."""
 PROMINENT_SHARE = 1 / 3
@@ -38,11 +41,12 @@ class AttributeType:
     def step(self, value: AttributeValue | None) -> float | None:
         """Return the position of a value on a scale where 1 is one step; None if the value has another type.
 
-        Ordinals: the number of the level, from 0. A value also matches a level by its first word ("Large Cap" is
-        the level "large"). Numbers above 0: the logarithm to the base SIZE_STEP.
+        Ordinals: the number of the level, from 0. A value also matches a level by its first word ("Large Cap" and
+        "large-cap" are the level "large"): case does not matter, and a hyphen or an underscore behind a letter counts
+        as a blank. Numbers above 0: the logarithm to the base SIZE_STEP.
         """
         if self.levels:
-            return _level(str(value).casefold(), self.levels) if value is not None else None
+            return _level(str(value), self.levels) if value is not None else None
         number = number_of(value) if isinstance(value, str) else value
         if number is None or isinstance(number, bool) or not is_finite(number) or number <= 0:
             return None
@@ -150,8 +154,21 @@ def parse_schema(declarations: Iterable[str], size: str = "") -> AttributeSchema
     return AttributeSchema(types, size)
 
 
+def level_key(value: str) -> str:
+    """Return a value without case, its words separated by one blank: "Mid-Cap" and "mid  cap" are "mid cap".
+
+    A hyphen behind a digit or in front stays: "10-49" and "-5" are levels of their own.
+    """
+    return " ".join(WORD_BREAKS.sub(" ", value.casefold()).split())
+
+
+@lru_cache(maxsize=10_000)
 def _level(value: str, levels: tuple[str, ...]) -> float | None:
-    for text in (value.strip(), value.strip().partition(" ")[0]):
-        if text in levels:
-            return float(levels.index(text))
+    text = value.strip().casefold()
+    if text in levels:
+        return float(levels.index(text))
+    keys = [level_key(level) for level in levels]
+    for key in (level_key(value), level_key(value).partition(" ")[0]):
+        if key in keys:
+            return float(keys.index(key))
     return None

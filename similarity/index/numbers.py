@@ -25,12 +25,17 @@ _FURTHEST = 0xFFF
 
 
 WHOLE_PATTERN = re.compile(r"[+-]?[0-9]{1,309}")
-# Several groups by dots, or one or more by the same other separator: 12,500, 12'500, 12 500 (also with narrow spaces).
-# "0,500" and "12,5" may be decimals.
+# Groups of three digits by one separator: 12,500, 12'500, 12 500 (also with narrow spaces), and decimals behind another
+# separator. Dots are certain if there are several, or if a comma follows. "0,500" and "12,5" may be decimals, and
+# "1 000,000" may be a thousand or a million.
+_BLANKS = "'\u2019 \u00a0\u2009\u202f"
 GROUPED_PATTERN = re.compile(
-    "[+-]?[1-9][0-9]{0,2}([,'\u2019 \u00a0\u2009\u202f])[0-9]{3}(?:\\1[0-9]{3})*(?:\\.[0-9]+)?"
+    "[+-]?[1-9][0-9]{0,2}"
+    f"(?:(?P<mark>[{_BLANKS}])[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*(?:\\.[0-9]+|,(?![0-9]{{3}}\\Z)[0-9]+)?"
+    "|(?:,[0-9]{3})+(?:\\.[0-9]+)?"
+    "|(?:\\.[0-9]{3}){2,}"
+    "|(?:\\.[0-9]{3})+,[0-9]+)"
 )
-DOTTED_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,}(?:,[0-9]+)?")
 # "1.200" is 1.2 in English and 1200 in German.
 AMBIGUOUS_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 # No digit is tried twice: a cell may have millions of them.
@@ -47,14 +52,30 @@ def number_of(text: str) -> float | None:
 def number_of_cell(text: str) -> float | None:
     """Return the number in a cell of a table, which may have thousands separators; None if it is not certain.
 
-    >>> number_of_cell("12,500"), number_of_cell("1.234.567,5"), number_of_cell("12,5")
-    (12500, 1234567.5, None)
+    The last of two different separators is the decimal sign.
+
+    >>> number_of_cell("12,500"), number_of_cell("1.234,50"), number_of_cell("1 234,50"), number_of_cell("12,5")
+    (12500, 1234.5, 1234.5, None)
     """
-    if grouped := GROUPED_PATTERN.fullmatch(text):
-        return number_of(text.replace(grouped[1], ""))
-    if DOTTED_PATTERN.fullmatch(text):
-        return number_of(text.replace(".", "").replace(",", "."))
-    return number_of(text)
+    if not GROUPED_PATTERN.fullmatch(text):
+        return number_of(text)
+    marks = re.findall("[^0-9+-]", text)
+    whole, mark, decimals = text.rpartition(marks[-1]) if len(set(marks)) > 1 else (text, "", "")
+    return number_of("".join(re.findall("[0-9+-]", whole)) + ("." if mark else "") + decimals)
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Return whether the decimal sign of a cell is certainly a comma.
+
+    >>> has_decimal_comma("94.785,64"), has_decimal_comma("1 234,50"), has_decimal_comma("12,500")
+    (True, True, False)
+    """
+    return (
+        bool(GROUPED_PATTERN.fullmatch(text))
+        and "," in text
+        and len(set(re.findall("[^0-9+-]", text))) > 1
+        and (text.rfind(",") > text.rfind("."))
+    )
 
 
 def ambiguous_thousands(text: str) -> int | None:

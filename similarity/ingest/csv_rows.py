@@ -14,13 +14,16 @@ from collections.abc import Iterator, Sequence
 
 from similarity.errors import InvalidInput
 from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG
-from similarity.ingest.rows import Row
+from similarity.ingest.rows import REPEATED_HEADER, Row, repeats_header
 
 IS_UTF_16 = "the file is UTF-16 without a byte order mark; save it as UTF-8 (in Excel: CSV UTF-8)"
 IS_BINARY = "the file is not a text: its first line has control characters; is it a file of another kind?"
 SEPARATOR_HINT = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)
 BINARY = re.compile("[\0-\x08\x0e-\x1f]")
 LINE_END = re.compile("\r\n|\r|\n")
+MAX_HEADER_LINES = 100
+HEADER_NOT_CLOSED = "a quotation mark in the line of the column names is not closed; add or remove one"
+MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 NOT_CLOSED = "its last quoted text is not closed: a quotation mark is missing, or one inside the text is not doubled"
 NOT_DOUBLED = "a quotation mark inside a quoted text must be doubled"
 
@@ -68,6 +71,8 @@ class LinesOfRow:
 def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
     """Yield the rows below the column names. `suffix`: ".tsv" if tabs separate the values, otherwise they are found.
 
+    A row whose values are all blank is left out, and so are values in columns without a name at the end.
+
     Raises:
         InvalidInput: the first line does not name the columns.
     """
@@ -88,14 +93,15 @@ def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
             yield Row(number=number, record={"lines": where}, unreadable=_reason(where, NOT_CLOSED), raw=raw)
             continue
         _, raw = kept.take(len(kept.kept))
-        if values:
-            yield _csv_row(number, header, values, raw)
+        if any(value.strip() for value in values):
+            yield _csv_row(number, header, values, delimiter, raw)
 
 
 def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     """Return the column names in the first line, the delimiter, and how many lines were read.
 
-    A line `sep=;` in front, with which Excel is told the delimiter, is read too.
+    A line break in a quoted name becomes a blank. The last names may be empty. A line `sep=;` in front, with which
+    Excel is told the delimiter, is read too.
     """
     first_line, count = next(lines, ""), 1
     hint = SEPARATOR_HINT.fullmatch(first_line)
@@ -106,14 +112,40 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     if BINARY.search(first_line):
         is_utf_16 = first_line.count("\0") > len(first_line) / 3  # every second byte of Western letters
         raise InvalidInput(IS_UTF_16 if is_utf_16 else IS_BINARY)
-    delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
-    delimiter = hint[1] if hint else delimiter
-    header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
+    text = first_line
+    while True:
+        delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=text.count)
+        delimiter = hint[1] if hint else delimiter
+        if not _is_open(text, delimiter):
+            break
+        line, count = next(lines, ""), count + 1
+        text += line
+        if not line or count > MAX_HEADER_LINES or len(text) > MAX_LINE:
+            raise InvalidInput(HEADER_NOT_CLOSED)
+    header = [LINE_END.sub(" ", name).strip() for name in next(csv.reader([text], delimiter=delimiter), [])]
     if not any(header):
         raise InvalidInput("the file is empty; its first line must name the columns")
-    if len(set(header)) < len(header):
-        raise InvalidInput(names_twice(header, "first line"))
+    named = named_columns(header)
+    if len(named) == 1 < len(header) - 1:  # a title, not the column names
+        named = header
+    if len(set(named)) < len(named):
+        raise InvalidInput(names_twice(named, "first line"))
     return header, delimiter, count
+
+
+def named_columns(header: Sequence[str]) -> list[str]:
+    """Return the column names without the empty ones at the end."""
+    count = max((place for place, name in enumerate(header, 1) if name), default=0)
+    return list(header[:count])
+
+
+def _is_open(text: str, delimiter: str) -> bool:
+    """Return whether the last quoted text goes on behind `text`."""
+    try:
+        next(csv.reader([text], delimiter=delimiter, strict=True), None)
+    except csv.Error as error:
+        return "end of data" in str(error)
+    return False
 
 
 def names_twice(names: Sequence[str], where: str) -> str:
@@ -166,12 +198,18 @@ def _reason(where: str, reason: str) -> str:
     return f"broken CSV in {where}: {reason}"
 
 
-def _csv_row(number: int, header: Sequence[str], values: Sequence[str], raw: bytes) -> Row:
+def _csv_row(number: int, header: Sequence[str], values: Sequence[str], delimiter: str, raw: bytes) -> Row:
     if len(values) != len(header):
+        reason = f"a text with {MARKS.get(delimiter, repr(delimiter))} needs quotes"
+        if len(values) < len(header):
+            reason = "values are missing; each column needs one, which may be empty"
         return Row(
             number=number,
             record={**dict(zip(header, values, strict=False)), "extra": list(values[len(header) :])},
-            unreadable=f"has {len(values)} values for {len(header)} columns; a text with commas needs quotes",
+            unreadable=f"has {len(values)} values for {len(header)} columns; {reason}",
             raw=raw,
         )
-    return Row(number=number, record=dict(zip(header, values, strict=True)))
+    record = dict(zip(named_columns(header), values, strict=False))
+    if repeats_header(record):
+        return Row(number=number, record=record, unreadable=REPEATED_HEADER, raw=raw)
+    return Row(number=number, record=record)

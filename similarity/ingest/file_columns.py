@@ -19,6 +19,8 @@ NO_IDS = (
     ", or add a column with a short id for each company, such as a ticker or a row number: letters, digits and . _ : - "
     "without spaces (docs/command-line.md)"
 )
+IS_TITLE = "; if this is a title, remove the lines above the column names"
+IN_AN_OBJECT = "; if this holds the list of companies, write only the list into the file (jq '.[]')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +102,10 @@ def file_columns(
     known = known or KnownAttributes()
     late = late_columns(path, set(first))
     # The members of an object of attributes need no columns.
-    existing = [*first, *(column for column in late if not column.startswith(ATTRIBUTE))]
+    existing = [*first, *(column for column, is_member in late.items() if not is_member)]
     try:
         found = match_columns(existing, columns, known=known, others=others)
-        _check_columns(found, existing, late)
+        _check_columns(found, existing, late, alone=IN_AN_OBJECT if is_json(path) else IS_TITLE)
         _refuse_mixed(found, columns, set(late))
     except InvalidInput as error:
         raise InvalidInput(f"{error}{also_sheets(sheets)}") from None
@@ -168,19 +170,25 @@ def match_columns(
     )
 
 
-def _check_columns(found: FileColumns, existing: Sequence[str], late: Sequence[str]) -> None:
-    """Raise InvalidInput if the file lacks a required column or one that the user named."""
+def _check_columns(found: FileColumns, existing: Sequence[str], late: Collection[str], *, alone: str) -> None:
+    """Raise InvalidInput if the file lacks a required column or one that the user named.
+
+    `alone`: what to do if the file has only one column.
+    """
     used = dict(found.used)
-    for name in ("id",) if "deleted" in used else REQUIRED:  # a row that deletes a company needs only its id
-        if name not in used:
-            raise InvalidInput(
-                f"there is no column {name!r}; give its name with {command_option('column', name)}"
-                f"{NO_IDS if name == 'id' else ''}; {_list(existing)}"
-            )
+    required = ("id",) if "deleted" in used else REQUIRED  # a row that deletes a company needs only its id
+    if missing := [name for name in required if name not in used]:
+        options = " ".join(command_option("column", name) for name in missing)
+        names = " or ".join(map(repr, missing))
+        raise InvalidInput(
+            f"there is no column {names}; give {'its name' if len(missing) == 1 else 'their names'} with {options}"
+            f"{NO_IDS if 'id' in missing else ''}; {_list(existing, alone)}"
+        )
     for name, column in found.used:
-        if column not in existing and column not in late:
+        is_member = name.startswith(ATTRIBUTE) and f"{ATTRIBUTE}{column}" in late
+        if column not in existing and column not in late and not is_member:
             field_name = name.removeprefix(ATTRIBUTE)
-            raise InvalidInput(f"there is no column {column!r} for {field_name}; {_list(existing)}")
+            raise InvalidInput(f"there is no column {column!r} for {field_name}; {_list(existing, alone)}")
 
 
 def _refuse_mixed(found: FileColumns, columns: Columns, late: Collection[str]) -> None:
@@ -226,6 +234,5 @@ def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: s
     return next(iter(found), "")
 
 
-def _list(existing: Sequence[str]) -> str:
-    title = "; if this is a title, remove the lines above the column names" if len(existing) == 1 else ""
-    return f"the file has the columns: {', '.join(existing) or 'none'}{title}"
+def _list(existing: Sequence[str], alone: str) -> str:
+    return f"the file has the columns: {', '.join(existing) or 'none'}{alone if len(existing) == 1 else ''}"

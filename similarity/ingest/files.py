@@ -1,4 +1,4 @@
-"""Reads company files (CSV, TSV, JSONL, Excel, Parquet; texts also gzipped).
+"""Reads company files (CSV, TSV, JSON, JSONL, Excel, Parquet; texts also gzipped).
 
 A row that cannot be read is returned as an unreadable row, so that the other rows are not lost.
 """
@@ -14,20 +14,20 @@ from typing import IO, TYPE_CHECKING, Any
 
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import IS_OLE, OLE_MAGIC, ZIP_MAGIC, open_sheet, zip_problem
-from similarity.formats.json_text import read_json
-from similarity.ingest.csv_rows import csv_header, csv_rows, names_twice
+from similarity.ingest.csv_rows import csv_header, csv_rows, named_columns, names_twice
 from similarity.ingest.encodings import OnNote, as_utf_8
-from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, bounded_lines, unpacked
+from similarity.ingest.json_rows import json_rows
+from similarity.ingest.lines import bounded_lines, unpacked
 from similarity.ingest.records import column_names_of
-from similarity.ingest.rows import Row, UnreadableValue
+from similarity.ingest.rows import REPEATED_HEADER, Row, UnreadableValue, repeats_header
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".xlsx", ".parquet")
+FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".parquet")
+JSON_FORMATS = (".jsonl", ".ndjson", ".json")
 BINARY_FORMATS = (".xlsx", ".parquet")
-BYTE_ORDER_MARK = "\ufeff"
 UNREADABLE_VALUES = (ValueError, OverflowError, LookupError)
 """The exceptions of pyarrow for a value that Python has no value for; an unknown time zone is a KeyError."""
 # Exceptions of a truncated or damaged gzip file.
@@ -61,12 +61,14 @@ def read_stream(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: 
         return
     if suffix == ".xlsx":
         with open_sheet(stream, name) as sheet:
-            yield from (Row(number=number, record=record) for number, record in sheet.rows())
+            for number, record in sheet.rows():
+                reason = REPEATED_HEADER if repeats_header(record) else ""
+                yield Row(number=number, record=record, unreadable=reason)
         return
     try:
         lines = _lines(stream, name=name, on_note=on_note)
-        if suffix in {".jsonl", ".ndjson"}:
-            yield from _json_rows(lines)
+        if suffix in JSON_FORMATS:
+            yield from json_rows(lines, name=name)
         else:
             with _text(lines) as text:
                 yield from csv_rows(text, suffix)
@@ -91,12 +93,12 @@ def format_of(name: str) -> str:
 
 
 def is_json(path: Path) -> bool:
-    """Return whether the rows of a file are lines of JSON, which need not have the same columns."""
-    return format_of(path.name) in {".jsonl", ".ndjson"}
+    """Return whether the rows of a file are JSON objects, which need not have the same columns."""
+    return format_of(path.name) in JSON_FORMATS
 
 
 def column_names(path: Path) -> list[str]:
-    """Return the columns of a file; for JSONL those of the first 100 rows.
+    """Return the columns of a file; for JSON those of the first 100 rows.
 
     Raises:
         InvalidInput: the file has none, because it is empty or not of the format that its name says.
@@ -118,7 +120,7 @@ def _column_names(path: Path) -> list[str]:
             return _names_of_schema(_open_parquet(stream, str(path)).schema_arrow)
         if not is_json(path):
             with _text(_lines(stream, name=path.name)) as text:
-                return csv_header(text, format_of(path.name))[0]
+                return named_columns(csv_header(text, format_of(path.name))[0])
     names: dict[str, None] = {}
     reasons: list[str] = []
     for row in islice(read_rows(path), 100):
@@ -152,18 +154,20 @@ def _distinct_names(names: list[str]) -> list[str]:
     return names
 
 
-def late_columns(path: Path, first: Collection[str]) -> list[str]:
+def late_columns(path: Path, first: Collection[str]) -> dict[str, bool]:
     """Return the columns of a JSONL file that are not among `first`, those of its first rows (`column_names`).
 
-    The whole file is read. Any other file has none.
+    The value is whether it is only a member of an object `attributes`. The whole file is read. Any other file has none.
     """
     if not is_json(path):
-        return []
-    late: dict[str, None] = {}
+        return {}
+    late: dict[str, bool] = {}
     for row in read_rows(path):
         if not row.unreadable:
-            late |= dict.fromkeys(name for name in column_names_of(row.record) if name not in first)
-    return list(late)
+            for name in column_names_of(row.record):
+                if name not in first:
+                    late[name] = late.get(name, True) and name not in row.record
+    return late
 
 
 def count_rows(path: Path) -> int:
@@ -218,29 +222,6 @@ def _text(stream: IO[bytes]) -> Iterator[Iterator[str]]:
         text.detach()  # otherwise it would close the caller's stream
 
 
-def _json_rows(stream: IO[bytes]) -> Iterator[Row]:
-    for number, raw in enumerate(bounded_lines(stream.readline), 1):
-        if len(raw) > MAX_LINE:
-            shown = raw[:KEPT_CHARACTERS]
-            record = {"line": shown.decode("utf-8", "surrogateescape")}
-            yield Row(number=number, record=record, unreadable=f"line {number} {TOO_LONG}", raw=shown)
-            continue
-        line = raw.decode("utf-8", "surrogateescape")
-        if number == 1:
-            line = line.removeprefix(BYTE_ORDER_MARK)
-        if not line.strip():
-            continue
-        try:
-            record = read_json(line)
-        except ValueError as error:
-            yield Row(number=number, record={"line": line[:1000]}, unreadable=f"not JSON: {error}", raw=raw)
-            continue
-        if isinstance(record, dict):
-            yield Row(number=number, record=record, raw=line.encode("utf-8", "surrogateescape"))
-        else:
-            yield Row(number=number, record={"line": line[:1000]}, unreadable="not a JSON object", raw=raw)
-
-
 def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
     import pyarrow
 
@@ -260,19 +241,41 @@ def _values(column: "pyarrow.Array[Any]") -> list[object]:
     """Return the values of a column; an UnreadableValue for one that Python has no value for.
 
     Parquet has more times than Python: a year after 9999, nanoseconds, a time zone that this machine does not know.
+    Such a member of a struct costs only itself.
     """
     import pyarrow
 
-    if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns":
-        # Python's datetime has microseconds, not nanoseconds.
-        column = column.cast(pyarrow.timestamp("us", column.type.tz), safe=False)
+    if isinstance(column, pyarrow.StructArray):
+        names = [member.name for member in column.type]
+        if names and len(set(names)) == len(names):
+            rows = zip(*map(_values, column.flatten()), strict=True)
+            is_null = column.is_null().to_pylist()
+            return [
+                None if null else dict(zip(names, row, strict=True)) for null, row in zip(is_null, rows, strict=True)
+            ]
     try:
+        if _has_nanoseconds(column.type):
+            column = column.cast(pyarrow.timestamp("us", column.type.tz))
         return column.to_pylist()
     except UNREADABLE_VALUES:
         return [_value(each) for each in column]
 
 
+def _has_nanoseconds(kind: "pyarrow.DataType") -> bool:
+    """Return whether values may have nanoseconds, which Python's datetime has not."""
+    import pyarrow
+
+    return bool(pyarrow.types.is_timestamp(kind) and kind.unit == "ns")
+
+
 def _value(cell: "pyarrow.Scalar[Any]") -> object:
+    import pyarrow
+
+    if _has_nanoseconds(cell.type):
+        try:
+            cell = cell.cast(pyarrow.timestamp("us", cell.type.tz))
+        except pyarrow.ArrowInvalid:
+            return UnreadableValue("has nanoseconds, which cannot be kept; round it to microseconds")
     try:
         return cell.as_py()
     except UNREADABLE_VALUES as error:

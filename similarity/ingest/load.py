@@ -23,8 +23,9 @@ from similarity.company import (
 )
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
+from similarity.ingest.field_values import clean_text
 from similarity.ingest.files import read_rows
-from similarity.ingest.records import Change, Columns, ParsedRecord, Record, attribute_values, clean_text, parse_record
+from similarity.ingest.records import Change, Columns, ParsedRecord, Record, attribute_values, parse_record
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
@@ -49,16 +50,19 @@ class LoadReport:
 
     `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
     `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values`
-    the numbers like "1.200" that were read as decimals but may mean thousands. `removed_values` counts, by field, the
-    companies that lost a value because their row has no column for it. `notes` are remarks on how the file was read,
-    such as its encoding.
+    the values that were kept but may mean something else, such as the number "1.200". `decimal_commas` has a number of
+    each field that is certainly written with a decimal comma. `removed_values` counts, by field, the companies that
+    lost a value because their row has no column for it, `replaced_values` those that lost it because the new value was
+    ignored. `notes` are remarks on how the file was read, such as its encoding.
     """
 
     rows: int = 0
     outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
     ignored_values: Counter[str] = field(default_factory=Counter)
     ambiguous_values: Counter[str] = field(default_factory=Counter)
+    decimal_commas: dict[str, str] = field(default_factory=dict)
     removed_values: Counter[str] = field(default_factory=Counter)
+    replaced_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     failed_deletes: int = 0
     notes: list[str] = field(default_factory=list)
@@ -131,7 +135,7 @@ def load_file(
             if accepted and not is_begun:
                 before_writes()
                 is_begun = True
-            unknown += _unknown_deletes(index, [change for _, change in accepted])
+            unknown += _unknown_deletes(index, [parsed.change for _, parsed in accepted])
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             on_deletes([(change, result) for change, result in results if isinstance(change, DeletedCompany)])
             on_rows(len(chunk))
@@ -222,10 +226,10 @@ def _accepted(
     rejects: RejectsFile,
     now: datetime,
     report: LoadReport,
-) -> list[tuple[Row, Change]]:
-    """Return the valid rows with their changes; count and reject the others."""
+) -> list[tuple[Row, ParsedRecord]]:
+    """Return the valid rows, parsed; count and reject the others."""
     report.rows += len(rows)
-    accepted: list[tuple[Row, Change]] = []
+    accepted: list[tuple[Row, ParsedRecord]] = []
     for row in rows:
         try:
             parsed = _parsed(row, columns, now)
@@ -235,7 +239,7 @@ def _accepted(
             report.outcomes[WriteOutcome.REJECTED] += 1
             rejects.add(row, str(error))
             continue
-        accepted.append((row, parsed.change))
+        accepted.append((row, parsed))
         note_warnings(row, parsed, columns=columns, rejects=rejects, report=report)
     return accepted
 
@@ -248,10 +252,12 @@ def note_warnings(
         counts = report.ambiguous_values if name in parsed.ambiguous else report.ignored_values
         counts[name] += 1
         rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
+    for name, text in parsed.decimal_commas.items():
+        report.decimal_commas.setdefault(name, text)
 
 
 def _load_rows(
-    accepted: Sequence[tuple[Row, Change]],
+    accepted: Sequence[tuple[Row, ParsedRecord]],
     writer: WriterLease,
     encoders: Mapping[str, Encoder],
     *,
@@ -262,14 +268,25 @@ def _load_rows(
 ) -> list[tuple[Change, WriteResult]]:
     """Write the accepted rows, and count them in `report`. Return the changes with their results."""
     stored: dict[str, EmbeddedCompany] = {}
-    results = _write(writer, encoders, [change for _, change in accepted], now=now, on_stored=stored.update)
-    for (row, change), result in zip(accepted, results, strict=True):
+    changes = [parsed.change for _, parsed in accepted]
+    results = _write(writer, encoders, changes, now=now, on_stored=stored.update)
+    for (row, parsed), result in zip(accepted, results, strict=True):
         report.outcomes[result.outcome] += 1
+        change = parsed.change
         if result.outcome is WriteOutcome.APPLIED and change.id in stored and not isinstance(change, DeletedCompany):
-            report.removed_values.update(removed_fields(stored[change.id].company, change.company, row.record, columns))
+            before = stored[change.id].company
+            report.removed_values.update(removed_fields(before, change.company, row.record, columns))
+            report.replaced_values.update(replaced_fields(before, parsed))
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
-    return [(change, result) for (_, change), result in zip(accepted, results, strict=True)]
+    return list(zip(changes, results, strict=True))
+
+
+def replaced_fields(before: Company, parsed: ParsedRecord) -> list[str]:
+    """Return the fields and attributes that a company had and whose new value was ignored because it is invalid."""
+    had = {"domain"} if before.domain else set()
+    had.update(f"attributes.{name}" for name in before.attributes)
+    return [name for name in parsed.warned_fields if name in had - parsed.ambiguous]
 
 
 def removed_fields(before: Company, after: Company, record: Record, columns: Columns) -> list[str]:

@@ -1,6 +1,5 @@
 """Parse raw records into validated changes."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,26 +15,28 @@ from similarity.company import (
     version_of,
 )
 from similarity.errors import InvalidCompany, InvalidInput
-from similarity.formats.normal_forms import normalized
 from similarity.formats.plain_values import plain_value
 from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
-from similarity.index.numbers import ambiguous_thousands, is_finite, is_number, number_of_cell
-from similarity.ingest.markup import without_markup
+from similarity.ingest.field_values import (
+    MISSING,
+    FieldValue,
+    attribute_value,
+    clean_list,
+    clean_text,
+    comma_warning,
+    kind_of,
+)
 from similarity.ingest.rows import UnreadableValue
 
 Record: TypeAlias = Mapping[str, object]
 TEXT_FIELDS = ("id", "name", "description", "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
 COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
-# Ways to write that a value is missing.
-MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "--"})
 # The second column to try if the column named like the field is missing or empty.
 FALLBACK_COLUMNS = {"domain": "website"}
 FIELD_SYNONYMS = {column: name for name, column in FALLBACK_COLUMNS.items()}
 SEPARATORS = re.compile(r"[\s_-]+")
 NESTED = "attributes."
-MAX_BITS = 10_000
-"""Of a whole number that becomes text; Python refuses to write much longer ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +97,10 @@ class Columns:
         types: dict[str, AttributeType] = {}
         for pair in attributes:
             name, type_text, column = _parts_of(pair)
+            if not name or pair.endswith("="):
+                raise InvalidInput(f"--attribute {pair!r} must read NAME[:TYPE][=COLUMN], for example employees:number")
             named[name] = column or name
-            if type_text:
+            if type_text is not None:
                 types[name] = parse_type(name, type_text)
         return cls(fields=fields, attributes=named, schema=AttributeSchema(types, size))
 
@@ -128,12 +131,14 @@ class Columns:
 class ParsedRecord:
     """A parsed change, and one warning for each value that was ignored because it was invalid, or is ambiguous.
 
-    `ambiguous`: the fields whose values were not ignored, but may be misread.
+    `ambiguous`: the fields whose values were not ignored, but may be misread. `decimal_commas`: the texts of numbers
+    whose decimal sign is certainly a comma, such as "1.234,50", by field.
     """
 
     change: Change
     warnings: tuple[str, ...] = ()
     ambiguous: frozenset[str] = frozenset()
+    decimal_commas: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def warned_fields(self) -> tuple[str, ...]:
@@ -182,7 +187,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     `now`: the version of a record without `event_time` (the start of a batch run, or the time of receipt). A record
     whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have its
     declared type, are ignored with a warning; the company is still accepted. A declared number like "1.200" is read as
-    a decimal with a warning, and an id like "nan" is warned of.
+    a decimal with a warning. An id like "nan", tags with commas and a number with a leading zero are warned of.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -196,63 +201,40 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         return ParsedRecord(change=DeletedCompany(id=text["id"], version=version, untimed=untimed))
     check_id(text["id"])
     domain, warnings = _domain(columns.value(record, "domain"))
-    attributes, attribute_warnings, ambiguous = _attributes(record, columns)
+    attributes, remarkable = _attributes(record, columns)
+    ambiguous = {name for name, each in remarkable.items() if each.ambiguous}
+    tags = clean_list(columns.value(record, "tags"), "tags")
     company = Company(
         **text,
         aliases=clean_list(columns.value(record, "aliases"), "aliases"),
-        tags=clean_list(columns.value(record, "tags"), "tags"),
+        tags=tags,
         domain=domain,
         attributes=attributes,
     )
     change = VersionedCompany(company=company, version=version, untimed=untimed)
     if text["id"].casefold() in MISSING:  # NAN is a ticker, too
         warnings += (f"id: {text['id']!r} is usually a missing value; companies of one id replace each other",)
-        ambiguous |= {"id"}
-    return ParsedRecord(change=change, warnings=warnings + attribute_warnings, ambiguous=ambiguous)
+        ambiguous.add("id")
+    # Names of companies have commas, so aliases are not warned of.
+    if warning := comma_warning(columns.value(record, "tags"), tags, "tags"):
+        warnings += (warning,)
+        ambiguous.add("tags")
+    return ParsedRecord(
+        change=change,
+        warnings=warnings + tuple(f"{name}: {each.warning}" for name, each in remarkable.items() if each.warning),
+        ambiguous=frozenset(ambiguous),
+        decimal_commas={name: each.decimal_comma for name, each in remarkable.items() if each.decimal_comma},
+    )
 
 
-def _parts_of(pair: str) -> tuple[str, str, str]:
+def _parts_of(pair: str) -> tuple[str, str | None, str]:
     """Return name, type and column of NAME[:TYPE][=COLUMN]; the type of an ordinal has a "=" of its own."""
     head, _, column = pair.partition("=")
-    name, _, kind = head.partition(":")
+    name, colon, kind = head.partition(":")
     if kind == "ordinal":
         levels, _, column = column.partition("=")
         kind = f"ordinal={levels}"
-    return name, kind, column
-
-
-def clean_text(value: object, field_name: str) -> str:
-    """Return a text field, stripped, in NFC and without HTML. Numbers and dates become text.
-
-    None, NaN (a data frame's None) and the words of MISSING become empty, except in an id.
-
-    Raises:
-        InvalidCompany: the value is a list, an object, an infinite number or the like.
-    """
-    value = plain_value(value)
-    if value is None or _is_nan(value):
-        return ""
-    if isinstance(value, UnreadableValue):
-        raise InvalidCompany(field_name, value.reason)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidCompany(field_name, f"must be text, not {type(value).__name__}")
-    if isinstance(value, float) and not is_finite(value):
-        raise InvalidCompany(field_name, "is an infinite number")
-    if isinstance(value, int) and value.bit_length() > MAX_BITS:
-        raise InvalidCompany(field_name, "is a number of too many digits")
-    text = normalized("NFC", str(value)).strip()
-    if field_name == "id":
-        return text
-    return "" if text.casefold() in MISSING else without_markup(text)
-
-
-def clean_list(value: object, field_name: str) -> tuple[str, ...]:
-    """Return the entries of a list field: a list of texts, or one text with entries separated by `;` or `|`."""
-    if value is None:
-        return ()
-    entries = value if isinstance(value, list | tuple) else clean_text(value, field_name).replace("|", ";").split(";")
-    cleaned = (clean_text(entry, field_name) for entry in entries)
-    return tuple(dict.fromkeys(entry for entry in cleaned if entry))
+    return name, kind if colon else None, column
 
 
 def _domain(value: object) -> tuple[str, tuple[str, ...]]:
@@ -262,68 +244,26 @@ def _domain(value: object) -> tuple[str, tuple[str, ...]]:
         return "", (f"{error}; left empty",)
 
 
-def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], tuple[str, ...], frozenset[str]]:
-    """Return the attributes, a warning for each invalid or ambiguous value, and the fields of the ambiguous ones."""
+def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], dict[str, FieldValue]]:
+    """Return the attributes, and of each field with a warning or a decimal comma its value."""
     attributes: dict[str, AttributeValue] = {}
-    warnings: list[str] = []
-    ambiguous: set[str] = set()
+    remarkable: dict[str, FieldValue] = {}
     nested = record.get("attributes")
     if isinstance(nested, list | bool | int | float) and "attributes" not in columns.attributes.values():
-        warnings.append(f"attributes: must be an object, not {type(nested).__name__}; ignored")
+        remarkable["attributes"] = FieldValue(warning=f"must be an object, not {kind_of(nested)}; ignored")
+    if isinstance(nested, UnreadableValue):
+        remarkable["attributes"] = FieldValue(warning=f"{nested.reason}; ignored")
     for name, raw in attribute_values(record, columns).items():
-        value, declared = plain_value(raw), columns.schema.types.get(name)
-        if problem := _problem_of(value):
-            warnings.append(f"attributes.{name}: {problem}; ignored")
-            continue
-        scalar = value if isinstance(value, bool | int | float) and not _is_nan(value) else None
-        text = clean_text(value, f"attributes.{name}") if scalar is None else str(scalar)
-        if not text and declared and isinstance(value, str) and declared.step(value.strip()) is not None:
-            text = value.strip()  # a level such as "none", which is a missing value elsewhere
-        if not text:
-            continue
-        if declared is None or (declared.levels and declared.step(text) is not None):
-            attributes[name] = text if scalar is None else scalar
-        elif declared.levels:
-            warnings.append(f"attributes.{name}: {text!r:.40} is none of {', '.join(declared.levels)}; ignored")
-        elif is_number(scalar) and _is_storable(scalar):
-            attributes[name] = _whole(scalar)
-        elif (number := number_of_cell(text)) is not None and _is_storable(number):
-            attributes[name] = _whole(number)
-            if (thousands := ambiguous_thousands(text)) is not None:
-                ambiguous.add(f"attributes.{name}")
-                warnings.append(
-                    f"attributes.{name}: {text!r} is read as {number}; write {thousands} if a thousand is meant"
-                )
-        else:
-            warnings.append(f"attributes.{name}: {text!r:.40} is not a number like 12500, 12,500 or 12.5; ignored")
-    return attributes, tuple(warnings), frozenset(ambiguous)
-
-
-def _problem_of(value: object) -> str:
-    """Return why a value cannot be that of an attribute of any type; empty if it can."""
-    if isinstance(value, UnreadableValue):
-        return value.reason
-    if value is not None and not isinstance(value, str | bool | int | float):
-        return f"must be text, a number, a date, true or false, not {type(value).__name__}"
-    return "is a number of too many digits" if isinstance(value, int) and value.bit_length() > MAX_BITS else ""
+        found = attribute_value(raw, columns.schema.types.get(name))
+        if found.value is not None:
+            attributes[name] = found.value
+        if found.warning or found.decimal_comma:
+            remarkable[f"attributes.{name}"] = found
+    return attributes, remarkable
 
 
 def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str | list | tuple) and not value)
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
-def _whole(number: float) -> float:
-    """Return 50.0 as 50: a data frame makes floats of whole numbers, and a filter for 50 is to find both."""
-    return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
-
-
-def _is_storable(number: float) -> bool:
-    """Return whether the number can be stored as an attribute: a finite float or a signed 64-bit integer."""
-    return is_finite(number) if isinstance(number, float) else -(2**63) <= number < 2**63
 
 
 def _parse_bool(value: object) -> bool:

@@ -33,6 +33,10 @@ RANGES = {
     "below, in any case": (["attributes.size<LARGE"], "ab"),
     "between": (["attributes.size>=small", "attributes.size<mega"], "bc"),
     "with values to leave out": (["attributes.size>=small", "attributes.size!=small"], "cd"),
+    "one level, however it is written": (["attributes.size=large"], "c"),
+    "two levels": (["attributes.size=LARGE", "attributes.size=nano"], "ac"),
+    "a value of a level": (["attributes.size=large cap"], "c"),
+    "without the values of a level": (["attributes.size>=small", "attributes.size!=large"], "bd"),
 }
 
 
@@ -41,6 +45,7 @@ def test_levels_are_compared_in_their_declared_order(sized: CompanyIndex, texts:
     searcher = Searcher(sized)
     ranking = searcher.search(Question(anchors=[Anchor(company="anchor")], filters=parse_filters(texts)))
     assert sorted(hit.company.id for hit in ranking.hits) == list(expected)
+    assert not ranking.warnings
     with TestClient(create_app(index=sized)) as client:
         answer = client.get("/similar/anchor", params={"filter": texts, "reasons": 0}).json()
         assert sorted(hit["company"]["id"] for hit in answer["hits"]) == list(expected)

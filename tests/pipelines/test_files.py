@@ -168,5 +168,5 @@ def test_a_column_without_a_json_form_is_refused_only_where_it_is_a_field() -> N
     ignored = message_of(Row(number=1, record={**company, "logo": b"\x89PNG"}), position="p", time=NOW)
     assert decode(ignored).change.version == version_of(NOW, now=NOW)
     used = message_of(Row(number=1, record={**company, "industry": b"\x89PNG"}), position="p", time=NOW)
-    with pytest.raises(InvalidCompany, match="industry: must be text, not dict"):
+    with pytest.raises(InvalidCompany, match="industry: must be text, not an object"):
         decode(used)

@@ -1,38 +1,55 @@
-"""Ranges of levels: `attributes.size>=large` for an attribute that is declared as an ordinal.
+"""Levels in filters: `attributes.size>=large` and `attributes.size=large`, if the attribute is declared as an ordinal.
 
-Stores compare only numbers in ranges, so a range of levels is replaced by the values that companies have in it.
+Stores compare only numbers in ranges, and other values as text. So a range of levels is replaced by the values that
+companies have in it, and a level by the values that are of this level, such as "Large Cap".
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from similarity.errors import InvalidFilter
-from similarity.index.attributes import AttributeType
+from similarity.index.attributes import AttributeType, level_key
 from similarity.index.filters import FieldFilter, Limit, attribute_text
 from similarity.index.protocol import CompanyIndex
 
+ATTRIBUTE = "attributes."
+
 
 def with_levels(index: CompanyIndex, generation: str, filters: Sequence[FieldFilter]) -> list[FieldFilter]:
-    """Return the filters, with each range of levels replaced by the values of `generation` in that range.
+    """Return the filters, with each level and each range of levels replaced by the values of `generation`.
 
     Raises:
         InvalidFilter: a limit is neither a number nor a level of the attribute, or no level is in the range.
     """
-    if not any(each.has_range for each in filters):
+    if not any(each.has_range or each.field.startswith(ATTRIBUTE) for each in filters):
         return list(filters)
-    types = index.attributes().types
+    types = {f"{ATTRIBUTE}{name}": declared for name, declared in index.attributes().types.items()}
     changed: list[FieldFilter] = []
-    for each in filters:
-        declared = types.get(each.field.removeprefix("attributes."), AttributeType())
-        if each.has_range and declared.levels:
-            changed += _by_values(each, declared, index.field_values(generation, each.field))
+    for asked in filters:
+        declared = types.get(asked.field, AttributeType())
+        if declared.levels:
+            changed += _by_values(asked, declared, index.field_values(generation, asked.field))
         else:
-            _refuse_words(each, [name for name, type_ in types.items() if type_.levels])
-            changed.append(each)
+            _refuse_words(asked, [name.removeprefix(ATTRIBUTE) for name, type_ in types.items() if type_.levels])
+            changed.append(asked)
     return changed
 
 
+def _of_levels(asked: Sequence[str], declared: AttributeType, values: Sequence[str]) -> tuple[str, ...]:
+    """Return the values to compare: for a level, those of companies on this level, if there are any."""
+    found: list[str] = []
+    for text in asked:
+        is_level = level_key(text) in map(level_key, declared.levels)
+        held = [value for value in values if declared.step(value) == declared.step(text)] if is_level else []
+        found += held or [text]
+    return tuple(dict.fromkeys(found))
+
+
 def _by_values(asked: FieldFilter, declared: AttributeType, values: Sequence[str]) -> Iterator[FieldFilter]:
+    any_of, none_of = (_of_levels(texts, declared, values) for texts in (asked.any_of, asked.none_of))
+    if any_of or none_of:
+        yield FieldFilter(field=asked.field, any_of=any_of, none_of=none_of)
+    if not asked.has_range:
+        return
     limits = {name: _step(asked.field, declared, limit) for name, limit in asked.limits.items()}
     places = [
         place
@@ -44,8 +61,6 @@ def _by_values(asked: FieldFilter, declared: AttributeType, values: Sequence[str
         raise InvalidFilter(f"no level of {asked.field} is in this range; {_listed(declared)}")
     found = tuple(value for value in values if declared.step(value) in places)
     yield FieldFilter(field=asked.field, any_of=found or tuple(declared.levels[place] for place in places))
-    if asked.any_of or asked.none_of:
-        yield replace(asked, at_least=None, at_most=None, above=None, below=None)
 
 
 def _step(field: str, declared: AttributeType, limit: Limit) -> float:

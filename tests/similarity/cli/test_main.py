@@ -19,6 +19,9 @@ from similarity.cli.context import progress_lines
 from similarity.cli.main import main, serve
 from similarity.errors import SimilarityError
 from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.sqlite import SqliteIndex
+from tests.contract.steps import add_live
+from tests.factories import make_generation
 from tests.similarity.index.inspection import connect
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -314,6 +317,7 @@ def test_find_looks_up_names(filled: Shell) -> None:
     [
         (["find", "zzz"], "nothing found for 'zzz'; try fewer letters or other words"),
         (["similar", "brew", "--bundle", "nowhere"], "nowhere is not a folder"),
+        (["similar", "brew", "--bundle", "multilingual"], "is gone: the bundle that ships reads these languages"),
         (["similar", "brew", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its own"),
         (["similar", "-t", "beer", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its"),
         (["similar", "brew, hops"], "if these are several companies, give them one by one"),
@@ -359,6 +363,17 @@ def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell
     manifest.write_text(json.dumps(content | {"base_model": "half \ud800 \x1b[2J"}))
     shell("ingest", shell.write("companies.csv", COMPANIES), "--bundle", "tiny")
     assert "bundle      half \ufffd \ufffd[2J, 4 dimensions, tiny\n" in shell("info", "--bundle", "tiny")
+
+
+def test_the_check_says_what_a_missing_bundle_costs(shell: Shell) -> None:
+    with closing(SqliteIndex(shell.folder / "similarity.db")) as index:
+        add_live(index, "first")
+        index.create_generation(make_generation("second", encoder_id="encoder-2"))
+    cost = "without it, free text is not answered"
+    assert shell("check").endswith(
+        f"  there is no bundle of encoder encoder-1: {cost}, and writes are refused\n"
+        f"  there is no bundle of encoder encoder-2: {cost}\n"
+    )
 
 
 def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> None:
@@ -430,17 +445,35 @@ def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
     told = shell("ingest", file, "--attribute", "employees:number=staff")
     assert (
         "5 invalid values were ignored in accepted companies: attributes.employees 4, domain 1\n"
-        "1 numbers were read as decimals, but may mean thousands: attributes.employees 1; see "
+        "1 value was kept, but may mean something else: attributes.employees 1; see "
         "companies.csv.warnings.jsonl. The first are:\n"
         "  row 1 (a), column website: domain: 'http://' contains no host name such as 'example.com'; left empty\n"
         "  row 1 (a), column Staff: attributes.employees: 'many' is not a number like 12500, 12,500 or 12.5; ignored\n"
-        "  row 3 (c0), column Staff: attributes.employees: '12,5' is not a number like 12500, 12,500 or 12.5; ignored\n"
+        "  row 3 (c0), column Staff: attributes.employees: '12,5' is not a number like 12500, 12,500 or 12.5 "
+        "(write 12.5 if the comma is a decimal sign); ignored\n"
         "7 companies in the index"
     ) in told
     warnings = (shell.folder / "companies.csv.warnings.jsonl").read_text().splitlines()
     assert json.loads(warnings[-1]) | {"reason": ""} == {"row": 6, "id": "d", "column": "Staff", "reason": ""}
     assert "'33.963' is read as 33.963; write 33963 if a thousand is meant" in warnings[-1]
     assert not (shell.folder / "companies.csv.rejects.jsonl").exists()
+
+
+def test_a_column_with_decimal_commas_and_ids_like_null_are_warned_of(shell: Shell) -> None:
+    rows = [("a", "A Ltd.", "Makes anvils.", "", "", "94.785,64"), ("null", "B", "Makes bells.", "", "", "42.455")]
+    told = shell("ingest", shell.write("c.csv", rows, header=f"{HEADER},Staff"), "--attribute", "staff:number")
+    assert "2 values were kept, but may mean something else: id 1, attributes.staff 1" in told
+    assert "attributes.staff has numbers with a decimal comma, such as '94.785,64'; values like 1.200 are" in told
+
+
+def test_a_declared_type_that_stays_is_said(shell: Shell) -> None:
+    file = shell.write("c.csv", [(*row, "01001") for row in COMPANIES[:1]], header=f"{HEADER},Code")
+    assert "keeps its type" not in shell("ingest", file, "-a", "code:number")
+    told = shell("ingest", file, "-a", "code")
+    assert "the attribute 'code' keeps its type number, which an earlier load declared; to have" in told
+    assert "--attribute code_text=code\n" in told
+    shell("ingest", file, "-a", "code_text=code")
+    assert len(json.loads(shell("similar", "brew", "-f", "json", "--filter", "attributes.code_text=01001"))) == 0
 
 
 def test_a_reload_keeps_attributes_and_says_which_values_it_removes(shell: Shell) -> None:

@@ -40,6 +40,11 @@ def changed(path: Path, part: str, old: str, new: str) -> Path:
 SHEET = "xl/worksheets/sheet1.xml"
 
 
+def test_a_row_that_repeats_the_column_names_is_no_company(tmp_path: Path) -> None:
+    _, repeated = read_rows(workbook(tmp_path / "a.xlsx", ["id", "name"], ["a", "A"], ["id", "name "]))
+    assert repeated.unreadable == "repeats the column names, as where files are joined; delete this row"
+
+
 def test_the_first_sheet_is_a_table_with_its_types(tmp_path: Path) -> None:
     path = workbook(
         tmp_path / "a.xlsx",

@@ -300,3 +300,29 @@ def test_values_that_an_import_removes_are_counted(index: SqliteIndex, tmp_path:
 def test_truth_values_and_texts_are_no_numbers(vector: list[object]) -> None:
     with pytest.raises(InvalidCompany, match="must be a list of numbers"):
         unit_vector(vector, dimension=3)
+
+
+def test_an_import_stops_when_its_generation_is_promoted_meanwhile(
+    index: SqliteIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("similarity.generations.import_vectors.CHUNK_ROWS", 1)
+    path = jsonl(tmp_path / "companies.jsonl", [record(company_id, [1, 0, 0]) for company_id in "ab"])
+
+    def promoted(_: int) -> None:
+        index.register_candidate("external")
+        index.promote("external")
+
+    with (
+        RejectsFile(tmp_path / "rejects.jsonl") as rejects,
+        pytest.raises(GenerationConflict, match=r"was building .* is now live: .* stopped after 1 rows"),
+    ):
+        import_vectors(
+            path,
+            index=index,
+            generation="external",
+            columns=Columns(),
+            rejects=rejects,
+            now=NOW,
+            on_rows=promoted,
+        )
+    assert list(index.get("external", ["a", "b"])) == ["a"]

@@ -15,16 +15,16 @@ from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, LeaseHeld, LeaseLost
 from similarity.generations.filling import Pace
 from similarity.generations.gate import GateReport
-from similarity.generations.plan import plan
+from similarity.generations.plan import copy_of, plan
 from similarity.generations.reembed import ReembedReport, copy_generation, reembed
 from similarity.index.comparing import lagging
-from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
+from similarity.index.protocol import CompanyIndex, GenerationState, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.write_path import embed_changes
 from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
 from tests.contract.steps import add_candidate
-from tests.factories import make_generation
+from tests.factories import make_embedded, make_generation
 from tests.fakes import CountingEncoder
 from tests.similarity.generations.staging import (
     COMPANIES,
@@ -253,6 +253,26 @@ def test_a_copy_encodes_nothing_and_holds_the_same(index: SqliteIndex, clock: Cl
     assert (report.promoted, report.encoded, report.documents) == (True, 0, COMPANIES)
     assert stored(index, report.generation) == stored(index, "first")
     assert index.live().name == report.generation == "20260101-000000-encoder-"
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_an_unfinished_import_of_the_same_bundle_is_left_alone(
+    index: SqliteIndex, clock: Clock, *, is_copy: bool
+) -> None:
+    bundle = index.live() if is_copy else WANTED
+    fields = {"encoder_id": bundle.encoder_id, "bundle_id": bundle.bundle_id, "dimension": bundle.dimension}
+    index.create_generation(make_generation("empty-import", **fields))
+    index.create_generation(make_generation("import", **fields))
+    index.upsert("import", [make_embedded("draft", encoder_id=bundle.encoder_id)])
+    target = copy_of(index, index.live(), now=NOW) if is_copy else WANTED
+    assert not plan(index, target).begun
+    report = copy_generation(index, now=NOW, options=options(clock)) if is_copy else run(index, clock)
+    assert report.promoted
+    assert index.live().name == target.name
+    imports = {each.name for each in index.generations() if each.state is GenerationState.BUILDING}
+    assert imports == {"empty-import", "import"}
+    assert list(stored(index, "import")) == ["draft"]
+    assert "draft" not in stored(index, target.name)
 
 
 def test_a_dry_run_changes_nothing(index: SqliteIndex) -> None:

@@ -9,10 +9,20 @@ CAPS = "market_cap:ordinal=nano,small,large,mega"
 
 @pytest.mark.parametrize(
     ("value", "step"),
-    [("nano", 0), ("Large Cap", 2), ("  MEGA ", 3), ("huge", None), ("", None), (None, None), (4, None)],
-)
+    [
+        ("nano", 0), ("Large Cap", 2), ("  MEGA ", 3), ("huge", None), ("", None), (None, None), (4, None),
+        ("Large-Cap", 2), ("large_cap", 2), ("LARGE\u2011cap", 2), ("small  Cap", 1), ("un-small", None),
+    ],
+)  # fmt: skip
 def test_an_ordinal_is_the_number_of_its_level(value: str | int | None, step: float | None) -> None:
     assert parse_type("market_cap", "ordinal=nano,small,large,mega").step(value) == step
+
+
+@pytest.mark.parametrize(
+    ("value", "step"), [("10-49", 1), ("10-49 people", 1), ("10", None), ("-5", None), ("Upper Mid", 2), ("mid", None)]
+)
+def test_a_level_may_be_a_range_or_have_two_words(value: str, step: float | None) -> None:
+    assert parse_type("staff", "ordinal=1-9,10-49,upper-mid,5").step(value) == step
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from similarity.errors import InvalidInput
 from similarity.index.attributes import parse_schema
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import read_rows
-from similarity.ingest.records import Columns, parse_record
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
 
 NAMES = Columns()
 
@@ -128,7 +128,7 @@ def test_the_sheets_of_a_workbook_that_are_not_read_are_named(tmp_path: Path) ->
     book.move_sheet("Sheet 1", -1)
     book.save(path)
     hint = "; the sheet 'Sheet 1' is read, not 'Sheet 0': if another one has the companies, make it the first"
-    with pytest.raises(InvalidInput, match=f"no column 'name'; .* id, title{hint}"):
+    with pytest.raises(InvalidInput, match=f"no column 'name' or 'description'; .* id, title{hint}"):
         file_columns(path, NAMES)
     book.move_sheet("Sheet 0", -1)
     book["Sheet 0"]["C1"] = "name"
@@ -232,6 +232,32 @@ def test_a_column_of_another_spelling_is_found_in_any_row(tmp_path: Path) -> Non
     assert isinstance(change, DeletedCompany)
 
 
+@pytest.mark.parametrize("options", [[], ["employees:number"], ["employees:number=attributes.employees"]])
+def test_an_attribute_column_that_appears_late_is_an_attribute(tmp_path: Path, options: list[str]) -> None:
+    record: dict[str, object] = {"id": "a", "name": "A", "description": "Makes anvils."}
+    path = late_jsonl(tmp_path / "a.jsonl", record, record | {"attributes.employees": 5})
+    found = file_columns(path, Columns.from_pairs([], options))
+    assert found.summary == "columns: id, name, description, attributes.employees"
+    *_, last = read_rows(path)
+    change = parse_record(last.record, columns=found.columns, now=datetime.now(UTC)).change
+    assert isinstance(change, VersionedCompany)
+    assert change.company.attributes == {"employees": 5}
+
+
+@pytest.mark.parametrize("options", [["employees:number"], ["employees:number=Staff"]])
+def test_a_late_member_of_an_object_can_be_named(tmp_path: Path, options: list[str]) -> None:
+    record: dict[str, object] = {"id": "a", "name": "A", "description": "Makes anvils."}
+    member = options[0].partition("=")[2] or "employees"
+    path = late_jsonl(tmp_path / "a.jsonl", record, record | {"attributes": {member: "5"}})
+    columns = file_columns(path, Columns.from_pairs([], options)).columns
+    *_, last = read_rows(path)
+    change = parse_record(last.record, columns=columns, now=datetime.now(UTC)).change
+    assert isinstance(change, VersionedCompany)
+    assert change.company.attributes == {"employees": 5}
+    with pytest.raises(InvalidInput, match=f"no column '{member}' for industry"):
+        file_columns(path, Columns(fields={"industry": member}))
+
+
 @pytest.mark.parametrize(
     ("first", "last", "pair"),
     [
@@ -246,3 +272,28 @@ def test_rows_that_spell_a_column_in_two_ways_are_not_guessed(tmp_path: Path, fi
     with pytest.raises(InvalidInput, match=f"rows have different columns for industry: {pair}; .* --column industry="):
         file_columns(path, Columns())
     assert file_columns(path, Columns(fields={"industry": first})).ignored == [last]
+
+
+def test_all_missing_columns_are_named_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("about,website\na,b\n")
+    options = "--column id=COLUMN --column name=COLUMN --column description=COLUMN"
+    with pytest.raises(
+        InvalidInput, match=f"no column 'id' or 'name' or 'description'; give their names with {options}"
+    ):
+        file_columns(path, Columns())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hint"),
+    [
+        ("a.json", '{"companies": [{"id": 1}]}', r"write only the list into the file \(jq '.\[\]'\)"),
+        ("a.csv", "CRM export;;\n", "remove lines above the column names, such as a title"),
+        ("a.csv", "CRM export;\n", "if this is a title, remove the lines above the column names"),
+    ],
+)
+def test_a_file_of_one_column_says_what_to_do(tmp_path: Path, name: str, text: str, hint: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=hint):
+        file_columns(path, Columns())

@@ -57,6 +57,100 @@ def test_json_lines_are_read(tmp_path: Path, name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_array_of_objects_is_read(tmp_path: Path, name: str, indent: int | None) -> None:
+    companies: list[object] = [{"id": str(number), "name": "Ä\n]" * number} for number in range(2_000)]
+    path = write(tmp_path / name, "\ufeff\n " + json.dumps(companies, indent=indent, ensure_ascii=False) + "\n")
+    assert records(path) == companies
+    assert column_names(path) == ["id", "name"]
+
+
+def test_one_object_per_line_is_read_from_json(tmp_path: Path) -> None:
+    assert records(write(tmp_path / "a.json", '{"id": 1}\n{"id": 2}\n')) == [{"id": 1}, {"id": 2}]
+    assert records(write(tmp_path / "b.json", "[]")) == []
+
+
+def test_an_item_that_is_no_object_costs_only_itself(tmp_path: Path) -> None:
+    rows = list(read_rows(write(tmp_path / "a.json", '[1, {"id": "a"}, {"a": 1, "a": 2}, {"id": "b"}]')))
+    assert [row.record.get("id") for row in rows if not row.unreadable] == ["a", "b"]
+    reasons = [row.unreadable for row in rows if row.unreadable]
+    assert reasons[0].startswith("not a JSON object; each line must be one object, or the file one array of objects")
+    assert reasons[1] == "not JSON: the member 'a' occurs twice; keep one of them"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"id": 1}, {"id": ', "item 2 of its array is not JSON .*, or the file is cut off"),
+        ('[{"id": 1}', "after item 1 of its array, it ends"),
+        ('[{"id": 1} {"id": 2}]', "after item 1 of its array, there is '{' and not a comma or ]"),
+        ('[{"id": 1}]\n[{"id": 2}]', "has text behind its array of 1 items"),
+        ('[{"id": ' + "[" * 100_000 + "]" * 100_000 + "}]", "item 1 of the array in .* cannot be read"),
+    ],
+)
+def test_a_broken_array_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        list(read_rows(write(tmp_path / "a.json", text)))
+
+
+def test_an_object_over_several_lines_says_what_json_may_be(tmp_path: Path) -> None:
+    [first, *_] = read_rows(write(tmp_path / "a.json", '{\n"companies": [\n'))
+    assert "each line must be one object, or the file one array of objects (jq -c . writes" in first.unreadable
+
+
+def test_a_list_in_the_first_line_is_a_broken_row(tmp_path: Path) -> None:
+    rows = list(read_rows(write(tmp_path / "a.jsonl", '["x"]\n{"id": 2}\n')))
+    assert [bool(row.unreadable) for row in rows] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ' ID ,"Company\nName","Description\r\n(EN)"\n',
+        '"ID\n",Company Name,Description (EN)\n',
+        '"ID";"Company\rName";Description (EN);;\n',
+    ],
+)
+def test_a_line_break_in_a_column_name_is_a_blank(tmp_path: Path, header: str) -> None:
+    delimiter = ";" if ";" in header else ","
+    values = ["1", "a", '"b\nc"'] + [""] * header.count(";;") * 2
+    path = write(tmp_path / "a.csv", header + delimiter.join(values) + "\n")
+    [row] = records(path)
+    assert [name.casefold().strip() for name in row] == ["id", "company name", "description (en)"]
+    assert list(row.values()) == ["1", "a", "b\nc"]
+    assert column_names(path) == list(row)
+
+
+def test_a_quotation_mark_that_is_not_closed_in_the_column_names_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="a quotation mark in the line of the column names is not closed"):
+        records(write(tmp_path / "a.csv", 'id,"name\n1,a\n'))
+    assert records(write(tmp_path / "b.csv", 'id,5" size\n1,a\n')) == [{"id": "1", '5" size': "a"}]
+
+
+def test_blank_rows_are_left_out_and_keep_their_numbers(tmp_path: Path) -> None:
+    rows = list(read_rows(write(tmp_path / "a.csv", "id,name\n,\n1,a\n , \n,,,\n2,b\n")))
+    assert [(row.number, row.record["id"]) for row in rows] == [(2, "1"), (5, "2")]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("id;name\n1;a;b\n", "has 3 values for 2 columns; a text with semicolons needs quotes"),
+        ("id\tname\n1\ta\tb\n", "has 3 values for 2 columns; a text with tabs needs quotes"),
+        ("sep=#\nid#name\n1#a#b\n", "has 3 values for 2 columns; a text with '#' needs quotes"),
+        (
+            "id,name,x\n1,a\n",
+            "has 2 values for 3 columns; values are missing; each column needs one, which may be empty",
+        ),
+        ("id,name\n id,name \n", "repeats the column names, as where files are joined; delete this row"),
+    ],
+)
+def test_a_row_that_does_not_fit_says_why(tmp_path: Path, text: str, reason: str) -> None:
+    [row] = read_rows(write(tmp_path / "a.csv", text))
+    assert row.unreadable == reason
+
+
 def test_parquet_is_read_with_its_types(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": ["a", "b"], "tags": [["x"], None]}), path)
@@ -120,7 +214,7 @@ def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xls", "x", "is none of .csv, .tsv, .txt, .jsonl, .ndjson, .xlsx, .parquet"),
+        ("a.xls", "x", "is none of .csv, .tsv, .txt, .jsonl, .ndjson, .json, .xlsx, .parquet"),
         ("a", "x", "is none of .csv, .tsv"),
         ("a.csv", "", "its first line must name the columns"),
         ("a.csv", "id,id\n1,2\n", "a column name occurs twice"),
@@ -200,7 +294,7 @@ def test_decimals_and_dates_of_parquet_are_read_as_those_of_excel(tmp_path: Path
     assert parsed.change.company.attributes == {"staff": 12.5, "sites": 3, **dates}
     assert [warning.partition(";")[0] for warning in parsed.warnings] == [
         "attributes.code: '1000000000000000000000000000000' is not a number like 12500, 12,500 or 12.5",
-        "attributes.parts: must be text, a number, a date, true or false, not list",
+        "attributes.parts: must be text, a number, a date, true or false, not a list",
     ]
 
 
@@ -212,9 +306,12 @@ def test_times_that_python_has_no_value_for_cost_one_row_of_parquet(tmp_path: Pa
     assert (good.record["id"], bad.record["id"], bad.number) == ("a", "b", 2)
     with pytest.raises(InvalidCompany, match="event_time: cannot be read: date value out of range"):
         parse_record(bad.record, columns=Columns(), now=datetime.now(UTC))
-    pq.write_table(pa.table({"id": ["a"], "event_time": pa.array([1_500], pa.timestamp("ns"))}), path)
-    [rounded] = read_rows(path)
-    assert rounded.record["event_time"] == datetime(1970, 1, 1, microsecond=1)  # noqa: DTZ001  # as the file has it
+    nanoseconds = pa.array([1_000, 1_500], pa.timestamp("ns"))
+    pq.write_table(pa.table({"id": ["a", "b"], "event_time": nanoseconds}), path)
+    good, bad = read_rows(path)
+    assert good.record["event_time"] == datetime(1970, 1, 1, microsecond=1)  # noqa: DTZ001  # as the file has it
+    with pytest.raises(InvalidCompany, match="event_time: has nanoseconds, which cannot be kept; round it"):
+        parse_record(bad.record, columns=Columns(), now=datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
@@ -229,6 +326,35 @@ def test_a_column_of_an_odd_type_costs_only_its_values(tmp_path: Path, odd: pa.D
         parsed = parse_record(row.record, columns=Columns.from_pairs([], attributes), now=datetime.now(UTC))
         assert isinstance(parsed.change, VersionedCompany)
         assert [text.partition(":")[0] for text in parsed.warnings] == ["attributes.odd"] * warned
+
+
+def test_an_unreadable_member_of_a_struct_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    staff, opened = pa.array([5, 6, None]), pa.array([1, 1_500, 3], pa.timestamp("ns"))
+    seen = pa.array([1, 2, 3], pa.timestamp("us", "Mars/Olympus"))
+    members = pa.StructArray.from_arrays(
+        [staff, opened, seen], names=["staff", "opened", "seen"], mask=pa.array([False, False, True])
+    )
+    columns = {"id": ["a", "b", "c"], "name": ["A", "B", "C"], "description": ["Makes anvils."] * 3}
+    pq.write_table(pa.table({**columns, "attributes": members}), path)
+    rows = list(read_rows(path))
+    assert rows[2].record["attributes"] is None
+    parsed = [parse_record(row.record, columns=Columns(), now=datetime.now(UTC)) for row in rows[:2]]
+    changes = [each.change for each in parsed if isinstance(each.change, VersionedCompany)]
+    assert [each.company.attributes.get("staff") for each in changes] == [5, 6]
+    assert [[warning.partition(":")[0] for warning in each.warnings] for each in parsed] == [
+        ["attributes.opened", "attributes.seen"], ["attributes.opened", "attributes.seen"],
+    ]  # fmt: skip
+
+
+def test_attributes_that_cannot_be_read_are_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    columns = {"id": ["a"], "name": ["A"], "description": ["Makes anvils."]}
+    odd = pa.array([1], pa.timestamp("us", "Mars/Olympus"))
+    pq.write_table(pa.table({**columns, "attributes": odd}), path)
+    [row] = read_rows(path)
+    parsed = parse_record(row.record, columns=Columns(), now=datetime.now(UTC))
+    assert [warning.partition(":")[0] for warning in parsed.warnings] == ["attributes"]
 
 
 @pytest.mark.parametrize("level", ["none", "N/A", "nan", "tbd", " - "])

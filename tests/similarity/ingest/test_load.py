@@ -197,6 +197,16 @@ def test_values_that_companies_lose_for_want_of_a_column_are_counted_by_field(lo
         assert loader.load(rows).removed_values == removed
 
 
+def test_stored_values_that_invalid_ones_replace_are_counted_by_field(loader: Loader) -> None:
+    loader.columns = Columns.from_pairs([], ["staff:number"])
+    loader.load([record("a", staff="7", website="a.com"), record("b", staff="7"), record("c")])
+    rows = [record("a", staff="many", website="http://"), record("b", staff="1.200"), record("c", staff="many")]
+    report = loader.load(rows)
+    assert report.replaced_values == {"attributes.staff": 1, "domain": 1}
+    assert not report.removed_values
+    assert loader.load([record("b", staff="")]).replaced_values == {}
+
+
 def test_progress_counts_rejected_rows_too(loader: Loader) -> None:
     seen: list[int] = []
     path = loader.file([record("a"), record("")])

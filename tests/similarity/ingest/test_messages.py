@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from similarity.company import DOT_SEGMENTS, EPOCH, Company, DeletedCompany, version_of
 from similarity.errors import InvalidCompany
+from similarity.ingest.field_values import clean_text
 from similarity.ingest.messages import MAX_BYTES, MAX_FOLLOWED_VERSION, Message, decode, encode, following
-from similarity.ingest.records import Change, Columns, VersionedCompany, clean_text
+from similarity.ingest.records import Change, Columns, VersionedCompany
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ACME = {"id": "acme", "name": "Acme", "description": "Makes anvils."}

@@ -82,12 +82,12 @@ def test_a_delete_needs_only_an_id() -> None:
         ({"id": None}, "id: "),
         ({"name": ""}, "name: is empty"),
         ({"description": None}, "description: is empty"),
-        ({"description": ["a"]}, "description: must be text, not list"),
-        ({"name": True}, "name: must be text, not bool"),
+        ({"description": ["a"]}, "description: must be text, not a list"),
+        ({"name": True}, "name: must be text, not true or false"),
         ({"deleted": "perhaps"}, "deleted: 'perhaps' is neither true nor false"),
         ({"event_time": "yesterday"}, "event_time: 'yesterday' is not ISO 8601"),
         ({"event_time": "2025-01-01T00:00:00"}, "event_time: .* no time zone"),
-        ({"tags": [{"a": 1}]}, "tags: must be text, not dict"),
+        ({"tags": [{"a": 1}]}, "tags: must be text, not an object"),
     ],
 )
 def test_a_bad_record_says_which_field(record: dict[str, Any], message: str) -> None:
@@ -167,6 +167,8 @@ def test_deletes_pass_through_in_order() -> None:
         ("12,500", 12_500), ("12 500", 12_500), ("12'500", 12_500), ("12\u2019500", 12_500), ("12\u202f500", 12_500),
         ("-1,234,567.5", -1_234_567.5), ("1\u00a0234\u00a0567", 1_234_567), ("1.234.567,5", 1_234_567.5),
         ("1.234.567", 1_234_567), ("0.500", 0.5), ("1234.500", 1234.5), ("1.20", 1.2), (1.234, 1.234),
+        ("94.785,64", 94_785.64), ("1.234,50", 1234.5), ("1 234,50", 1234.5), ("-1'234,5", -1234.5),
+        ("1\u202f234\u202f567,89", 1_234_567.89), ("12 500.5", 12_500.5),
     ],
 )  # fmt: skip
 def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> None:
@@ -199,10 +201,11 @@ def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> 
 def test_what_is_no_number_is_left_out_with_a_warning(cell: str | bool) -> None:
     columns = Columns.from_pairs([], ["employees:number=staff"])
     parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
+    hint = f" (write {str(cell).replace(',', '.')} if the comma is a decimal sign)" if cell in {"12,5", "0,500"} else ""
     assert isinstance(parsed.change, VersionedCompany)
     assert parsed.change.company.attributes == {}
     assert parsed.warnings == (
-        f"attributes.employees: {str(cell)!r:.40} is not a number like 12500, 12,500 or 12.5; ignored",
+        f"attributes.employees: {str(cell)!r:.40} is not a number like 12500, 12,500 or 12.5{hint}; ignored",
     )
     assert parsed.warned_fields == ("attributes.employees",)
     assert not parsed.ambiguous
@@ -222,6 +225,43 @@ def test_a_number_that_may_mean_thousands_is_read_as_a_decimal_with_a_warning(
     assert parsed.warnings == (
         f"attributes.staff: {cell.strip()!r} is read as {number}; write {thousands} if a thousand is meant",
     )
+
+
+def test_a_number_with_a_leading_zero_may_be_a_code() -> None:
+    parsed = parse_record(RECORD | {"code": "01001"}, columns=Columns.from_pairs([], ["code:number"]), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.attributes == {"code": 1001}
+    assert parsed.ambiguous == {"attributes.code"}
+    assert "'01001' is read as 1001, without its leading zero" in parsed.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "tags", "warned"),
+    [
+        ("coffee, tea, milk", ("coffee, tea, milk",), True),
+        ("coffee; tea, milk", ("coffee", "tea, milk"), False),
+        ('["coffee","tea"]', ("coffee", "tea"), False),
+        ("['coffee', 'tea']", ("['coffee', 'tea']",), True),
+        ("[a]", ("[a]",), False),
+        ("[1]", ("[1]",), False),
+        (["coffee, tea"], ("coffee, tea",), False),
+    ],
+)
+def test_tags_in_one_text_need_semicolons_or_are_a_list_in_json(
+    cell: object, tags: tuple[str, ...], *, warned: bool
+) -> None:
+    parsed = parse_record(RECORD | {"tags": cell, "aliases": "Acme, Inc."}, columns=Columns(), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.tags == tags
+    assert parsed.ambiguous == ({"tags"} if warned else set())
+    assert all("write ; or | between several" in warning for warning in parsed.warnings)
+    assert len(parsed.warnings) == warned
+
+
+@pytest.mark.parametrize("option", ["code:", "code:=", "code:=column", "code=", "=column", ""])
+def test_an_attribute_without_a_name_a_type_or_a_column_is_refused(option: str) -> None:
+    with pytest.raises(InvalidInput, match=r"must read NAME\[:TYPE\]\[=COLUMN\]|must be number, or ordinal"):
+        Columns.from_pairs([], [option])
 
 
 @pytest.mark.parametrize("cell", [50.0, "50", "50.0"])

@@ -1,0 +1,171 @@
+"""Texts, lists and typed attributes from the raw values of a record."""
+
+import json
+import math
+import re
+from dataclasses import dataclass
+
+from similarity.company import AttributeValue
+from similarity.errors import InvalidCompany
+from similarity.formats.normal_forms import normalized
+from similarity.formats.plain_values import plain_value
+from similarity.index.attributes import AttributeType
+from similarity.index.numbers import ambiguous_thousands, has_decimal_comma, is_finite, is_number, number_of_cell
+from similarity.ingest.markup import without_markup
+from similarity.ingest.rows import UnreadableValue
+
+# Ways to write that a value is missing.
+MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "--"})
+MAX_BITS = 10_000
+"""Of a whole number that becomes text; Python refuses to write much longer ones."""
+NUMBER_EXAMPLES = "12500, 12,500 or 12.5"
+COMMA_DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+")
+LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")
+KINDS = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    tuple: "a list",
+    dict: "an object",
+    bytes: "bytes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldValue:
+    """The value of an attribute; None if the record has none, or an invalid one.
+
+    `warning`: why the value was ignored or, if it is `ambiguous`, what else it may mean. `decimal_comma`: the text of a
+    number whose decimal sign is certainly a comma.
+    """
+
+    value: AttributeValue | None = None
+    warning: str = ""
+    ambiguous: bool = False
+    decimal_comma: str = ""
+
+
+def kind_of(value: object) -> str:
+    """Return the kind of a value in words, for a message: "a list", "an object"."""
+    return KINDS.get(type(value), f"a value of the type {type(value).__name__}")
+
+
+def clean_text(value: object, field_name: str) -> str:
+    """Return a text field, stripped, in NFC and without HTML. Numbers and dates become text.
+
+    None, NaN (a data frame's None) and the words of MISSING become empty, except in an id.
+
+    Raises:
+        InvalidCompany: the value is a list, an object, an infinite number or the like.
+    """
+    value = plain_value(value)
+    if value is None or _is_nan(value):
+        return ""
+    if isinstance(value, UnreadableValue):
+        raise InvalidCompany(field_name, value.reason)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidCompany(field_name, f"must be text, not {kind_of(value)}")
+    if isinstance(value, float) and not is_finite(value):
+        raise InvalidCompany(field_name, "is an infinite number")
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise InvalidCompany(field_name, "is a number of too many digits")
+    text = normalized("NFC", str(value)).strip()
+    if field_name == "id":
+        return text
+    return "" if text.casefold() in MISSING else without_markup(text)
+
+
+def clean_list(value: object, field_name: str) -> tuple[str, ...]:
+    """Return the entries of a list field.
+
+    `value`: a list of texts, or one text, which is a list in JSON or has entries separated by `;` or `|`.
+    """
+    if value is None:
+        return ()
+    entries = value if isinstance(value, list | tuple) else _entries(value, field_name)
+    cleaned = (clean_text(entry, field_name) for entry in entries)
+    return tuple(dict.fromkeys(entry for entry in cleaned if entry))
+
+
+def _entries(value: object, field_name: str) -> list[object]:
+    if isinstance(value, str) and value.lstrip().startswith("[") and value.rstrip().endswith("]"):
+        try:
+            entries = json.loads(value)
+        except (ValueError, RecursionError):
+            entries = None
+        if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
+            return entries
+    return list(clean_text(value, field_name).replace("|", ";").split(";"))
+
+
+def comma_warning(value: object, entries: tuple[str, ...], field_name: str) -> str:
+    """Return a warning if the text of a list field has commas but became one entry; otherwise empty."""
+    if not isinstance(value, str) or len(entries) != 1 or "," not in entries[0]:
+        return ""
+    return (
+        f"{field_name}: {entries[0]!r:.60} is one entry, because commas do not separate entries; write ; or | between "
+        "several"
+    )
+
+
+def attribute_value(raw: object, declared: AttributeType | None) -> FieldValue:
+    """Return the value of an attribute as its declared type, if it has one."""
+    value = plain_value(raw)
+    if problem := _problem_of(value):
+        return FieldValue(warning=f"{problem}; ignored")
+    scalar = value if isinstance(value, bool | int | float) and not _is_nan(value) else None
+    text = clean_text(value, "attributes") if scalar is None else str(scalar)
+    if not text and declared and isinstance(value, str) and declared.step(value.strip()) is not None:
+        text = value.strip()  # a level such as "none", which is a missing value elsewhere
+    if not text:
+        return FieldValue()
+    if declared is None or (declared.levels and declared.step(text) is not None):
+        return FieldValue(value=text if scalar is None else scalar)
+    if declared.levels:
+        return FieldValue(warning=f"{text!r:.40} is none of {', '.join(declared.levels)}; ignored")
+    if is_number(scalar) and _is_storable(scalar):
+        return FieldValue(value=_whole(scalar))
+    return _number(text)
+
+
+def _number(text: str) -> FieldValue:
+    number = number_of_cell(text)
+    if number is None or not _is_storable(number):
+        instead = text.replace(",", ".")
+        hint = f" (write {instead} if the comma is a decimal sign)" if COMMA_DECIMAL.fullmatch(text) else ""
+        return FieldValue(warning=f"{text!r:.40} is not a number like {NUMBER_EXAMPLES}{hint}; ignored")
+    value = _whole(number)
+    if (thousands := ambiguous_thousands(text)) is not None:
+        warning = f"{text!r} is read as {number}; write {thousands} if a thousand is meant"
+        return FieldValue(value=value, warning=warning, ambiguous=True)
+    if LEADING_ZERO.fullmatch(text):
+        warning = (
+            f"{text!r:.40} is read as {value}, without its leading zero; if it is a code, such as a postcode, "
+            "load it under another name without a type"
+        )
+        return FieldValue(value=value, warning=warning, ambiguous=True)
+    return FieldValue(value=value, decimal_comma=text if has_decimal_comma(text) else "")
+
+
+def _problem_of(value: object) -> str:
+    """Return why a value cannot be that of an attribute of any type; empty if it can."""
+    if isinstance(value, UnreadableValue):
+        return value.reason
+    if value is not None and not isinstance(value, str | bool | int | float):
+        return f"must be text, a number, a date, true or false, not {kind_of(value)}"
+    return "is a number of too many digits" if isinstance(value, int) and value.bit_length() > MAX_BITS else ""
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _whole(number: float) -> float:
+    """Return 50.0 as 50: a data frame makes floats of whole numbers, and a filter for 50 is to find both."""
+    return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
+
+
+def _is_storable(number: float) -> bool:
+    """Return whether the number can be stored as an attribute: a finite float or a signed 64-bit integer."""
+    return is_finite(number) if isinstance(number, float) else -(2**63) <= number < 2**63
