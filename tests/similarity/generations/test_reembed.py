@@ -260,7 +260,11 @@ def test_an_unfinished_import_of_the_same_bundle_is_left_alone(
     index: SqliteIndex, clock: Clock, *, is_copy: bool
 ) -> None:
     bundle = index.live() if is_copy else WANTED
-    fields = {"encoder_id": bundle.encoder_id, "bundle_id": bundle.bundle_id, "dimension": bundle.dimension}
+    fields: dict[str, Any] = {
+        "encoder_id": bundle.encoder_id,
+        "bundle_id": bundle.bundle_id,
+        "dimension": bundle.dimension,
+    }
     index.create_generation(make_generation("empty-import", **fields))
     index.create_generation(make_generation("import", **fields))
     index.upsert("import", [make_embedded("draft", encoder_id=bundle.encoder_id)])
