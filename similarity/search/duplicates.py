@@ -6,6 +6,7 @@ nor do descriptions so short that two companies could write the same by chance.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TypeAlias
 
 from similarity.company import Company, SimilarCompany
@@ -18,7 +19,7 @@ SHARED_HOSTS = frozenset(
 MIN_TEXT_CHARACTERS = 40
 
 IdentityKey: TypeAlias = tuple[str, str]
-"""("domain", domain) or ("text", description): companies with an equal key are the same company."""
+"""("domain", domain) or ("text", hash of the description): companies with an equal key are the same company."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,15 @@ class DuplicateMerger:
         return duplicates
 
 
-def merge_duplicates(hits: Sequence[SimilarCompany], given: Sequence[Company] = ()) -> MergedHits:
+def merge_duplicates(hits: Sequence[SimilarCompany], given: Sequence[Sequence[IdentityKey]] = ()) -> MergedHits:
     """Merge each hit into the given company or the better hit that is the same company.
+
+    `given`: the identity keys of each given company.
 
     Appending hits does not change the result for the earlier ones.
     """
     merger = DuplicateMerger()
-    duplicates_of_given = [merger.add_given(identity_keys(company)) for company in given]
+    duplicates_of_given = [merger.add_given(keys) for keys in given]
     unique: list[UniqueHit] = []
     for hit in hits:
         duplicates = merger.add(hit.company.id, identity_keys(hit.company))
@@ -84,5 +87,10 @@ def identity_keys(company: Company) -> tuple[IdentityKey, ...]:
         keys.append(("domain", company.domain))
     text = company.description.strip().casefold()
     if len(text) >= MIN_TEXT_CHARACTERS:
-        keys.append(("text", text))
+        keys.append(("text", _digest(text)))
     return tuple(keys)
+
+
+def _digest(text: str) -> str:
+    """Return a short hash of a text, because the texts of many companies take much memory."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

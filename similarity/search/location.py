@@ -1,6 +1,6 @@
 """The place of one company in a ranking: its rank, and what removes it if it has none."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -11,10 +11,10 @@ from similarity.index.filters import LANGUAGE, FieldFilter, filter_values
 from similarity.index.numbers import is_finite, is_number, number_key
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.validation import filter_key
-from similarity.search.duplicates import identity_keys
+from similarity.search.duplicates import IdentityKey, identity_keys
 from similarity.search.explanations.explanation import ExplainingPhrase, SharedFact
 from similarity.search.names.resolver import FoundCompany
-from similarity.search.queries.resolution import ResolvedQuestion
+from similarity.search.queries.resolution import ResolvedAnchor, ResolvedQuestion
 from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
 from similarity.search.reranking.facts import RankFact
 from similarity.search.reranking.rank import Rank
@@ -130,16 +130,16 @@ def _removals(
     """Yield what removes the company, except a better hit that is the same company."""
     company = document.company
     roles = (
-        (RemovedBy.ANCHOR, [each.document for each in resolved.anchors if each.document is not None]),
-        (RemovedBy.NEGATIVE, [each.document for each in resolved.negatives if each.document is not None]),
-        (RemovedBy.EXCLUDE, list(resolved.excluded)),
+        (RemovedBy.ANCHOR, _keys_by_id(resolved.anchors)),
+        (RemovedBy.NEGATIVE, _keys_by_id(resolved.negatives)),
+        (RemovedBy.EXCLUDE, resolved.excluded.items()),
     )
     keys = set(identity_keys(company))
     named = [
-        Removal(by, document.id)
-        for by, documents in roles
-        for document in documents
-        if document.id == company.id or keys.intersection(identity_keys(document.company))
+        Removal(by, company_id)
+        for by, known in roles
+        for company_id, keys_of_known in known
+        if company_id == company.id or keys.intersection(keys_of_known)
     ]
     yield from named
     if not named and company.id in resolved.excluded_ids:
@@ -148,6 +148,11 @@ def _removals(
     yield from (Removal(RemovedBy.FILTER, field=each.field) for each in failed)
     if request.min_probability is not None and (probability or 0.0) < request.min_probability:
         yield Removal(RemovedBy.MIN_PROBABILITY)
+
+
+def _keys_by_id(anchors: Sequence[ResolvedAnchor]) -> Iterable[tuple[str, tuple[IdentityKey, ...]]]:
+    documents = (each.document for each in anchors if each.document is not None)
+    return [(each.id, identity_keys(each.company)) for each in documents]
 
 
 def failed_filters(company: Company, language: str, filters: Sequence[FieldFilter]) -> list[FieldFilter]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,11 +138,6 @@ def _best(scores: NDArray[np.float32], count: int) -> list[int]:
     return best
 
 
-def _digest(text: str) -> str:
-    """Return a short hash of a text: the texts of all companies would take more memory than their vectors."""
-    return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
 def _load(index: CompanyIndex, generation: Generation) -> _Corpus:
     ids: list[str] = []
     names: list[str] = []
@@ -156,7 +150,7 @@ def _load(index: CompanyIndex, generation: Generation) -> _Corpus:
             if not isinstance(document, DeletedCompany) and document.has_vector:
                 ids.append(document.id)
                 names.append(document.company.name)
-                keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))
+                keys.append(identity_keys(document.company))
                 vectors.append(document.vector)
                 features.append(company_features(document.company, AttributeSchema(), document.language))
                 readable.append(is_readable(document.company.description, document.language, generation.languages))

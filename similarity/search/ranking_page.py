@@ -12,7 +12,7 @@ from similarity.company import Company, SimilarCompany, Vector
 from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
-from similarity.search.duplicates import MergedHits, merge_duplicates
+from similarity.search.duplicates import IdentityKey, MergedHits, identity_keys, merge_duplicates
 from similarity.search.reranking.facts import RankFact
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
@@ -46,8 +46,9 @@ class PageRequest:
 
     `rank`: what orders the hits. `anchors`, `negatives`: as the second stage needs them. `query_companies`: the
     companies of the anchors, then of the negatives. A hit that duplicates one of them is removed and reported.
-    `excluded_companies`: a hit that duplicates one of them is removed and not reported. `excluded_ids`: companies that
-    the index must not return. `schema`: which attribute is the size. `after`: where the previous page ended.
+    `excluded_keys`: identity keys of companies; a hit with one of them is removed and not reported. `excluded_ids`:
+    companies that the index must not return. `schema`: which attribute is the size. `after`: where the previous page
+    ended.
     """
 
     generation: Generation
@@ -57,7 +58,7 @@ class PageRequest:
     negatives: Sequence[RankedAnchor] = ()
     rank: Rank = Rank.BUSINESS
     query_companies: Sequence[Company] = ()
-    excluded_companies: Sequence[Company] = ()
+    excluded_keys: Sequence[Sequence[IdentityKey]] = ()
     excluded_ids: frozenset[str] = frozenset()
     filters: Sequence[FieldFilter] = ()
     min_probability: float | None = None
@@ -141,7 +142,9 @@ class PageBuilder:
         """Return the ranking of the candidates, and their duplicates."""
         request = self.request
         head, tail = second_stage.split(candidates.hits)
-        merged = merge_duplicates([*head, *tail], [*request.query_companies, *request.excluded_companies])
+        merged = merge_duplicates(
+            [*head, *tail], [*map(identity_keys, request.query_companies), *request.excluded_keys]
+        )
         return second_stage.scored(merged.unique, head={each.company.id for each in head}), merged
 
     def _probable(self, scored: list[ScoredHit]) -> list[ScoredHit]:
