@@ -105,7 +105,7 @@ class ServiceSettings:
     service_rate: float = _setting(1000.0, "requests a second of all callers of one process; 0 for no limit", 0.0, 1e6)
     service_burst: int = _setting(2000, "requests of all callers at once", 1, 10**6)
     at_once: int = _setting(0, "requests worked on at once; 0 for 2 per core (at most 24)", 0, 24)
-    heavy_at_once: int = _setting(0, "heavy requests worked on at once; 0 for 1 per core (at most 8)", 0, 8)
+    heavy_at_once: int = _setting(0, "heavy requests worked on at once, at least 2; 0 for 1 per core (at most 8)", 0, 8)
     queue: int = _setting(0, "requests that wait in the queue; 0 for twice those worked on at once", 0, 1000)
     queue_seconds: float = _setting(1.0, "how long one waits before it is answered 503", 0.01, 60.0)
     request_seconds: float = _setting(
@@ -164,8 +164,8 @@ class ServiceSettings:
 
     @property
     def heavy_places(self) -> int:
-        """Heavy requests worked on at once."""
-        return self.heavy_at_once or min(8, os.cpu_count() or 1)
+        """Heavy requests worked on at once: at least two, because no key holds all of them."""
+        return max(2, self.heavy_at_once or min(8, os.cpu_count() or 1))
 
 
 def variable(setting: "Field[Any]") -> str:

@@ -295,6 +295,10 @@ class CompanyIndex(Protocol):
 
         Companies without a vector are never among them (`EmbeddedCompany.has_vector`). Scores are exact cosines, equal
         between stores within 1e-4.
+
+        Raises:
+            InvalidInput: k is below 1, the vector is no unit vector of the dimension, or the companies have more
+                characters in all than `validation.MAX_CHARACTERS_FOUND`.
         """
 
     def count_nearer(

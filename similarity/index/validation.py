@@ -26,6 +26,8 @@ GENERATION_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 WRITTEN_STATES = (GenerationState.CANDIDATE, GenerationState.LIVE, GenerationState.PREVIOUS)
 MAX_VERSION = 2**63 - 1
 NORM_TOLERANCE = 1e-3
+MAX_CHARACTERS_FOUND = 50_000_000
+"""Of the companies that one search returns, which are in memory together, at up to 4 bytes each; 200 of the longest."""
 LONGEST_LEASE_SECONDS = 3_600
 
 
@@ -80,6 +82,15 @@ def check_query(vector: Vector, *, k: int, dimension: int) -> None:
     problem = vector_problem(vector, dimension=dimension)
     if problem or k < 1:
         raise InvalidInput(problem or f"k is {k}; ask for at least one neighbour")
+
+
+def check_characters_found(characters: int) -> None:
+    """Raise InvalidInput if the companies that a search has read have too many characters in all."""
+    if characters > MAX_CHARACTERS_FOUND:
+        raise InvalidInput(
+            f"the nearest companies have more than {MAX_CHARACTERS_FOUND:,} characters in all; use a smaller k, an "
+            "earlier page, or filters"
+        )
 
 
 def check_batch_size(batch_size: int) -> None:

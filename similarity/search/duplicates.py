@@ -7,6 +7,7 @@ is likely wrong in the data; then they are the same only if the cores of their n
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TypeAlias
 
 from similarity.company import Company, SimilarCompany
@@ -27,10 +28,42 @@ these are groups of banks.
 MIN_TEXT_CHARACTERS = 40
 
 IdentityKey: TypeAlias = tuple[str, str]
-"""("domain", domain) or ("text", description): companies with an equal key are the same company.
+"""("domain", domain) or ("text", hash of the description): companies with an equal key are the same company.
 
 For a widely shared domain, the core of the name follows the domain.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What identifies a company: its own domain, its name, and a hash of its description if that is long enough.
+
+    `domain` and `text` are "" if it has none.
+    """
+
+    domain: str
+    name: str
+    text: str
+
+    @classmethod
+    def of(cls, company: Company) -> "Identity":
+        """Return the identity of a company."""
+        text = company.description.strip().casefold()
+        return cls(
+            domain="" if company.domain in SHARED_HOSTS else company.domain,
+            name=company.name,
+            text=_digest(text) if len(text) >= MIN_TEXT_CHARACTERS else "",
+        )
+
+    def keys(self, widely_shared: Collection[str] = ()) -> tuple[IdentityKey, ...]:
+        """Return the keys; of a domain in `widely_shared`, the key also has the core of the name."""
+        keys: list[IdentityKey] = []
+        if self.domain:
+            is_shared = self.domain in widely_shared
+            keys.append(key_of_shared_domain(self.domain, self.name) if is_shared else ("domain", self.domain))
+        if self.text:
+            keys.append(("text", self.text))
+        return tuple(keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +108,20 @@ class DuplicateMerger:
 
 
 def merge_duplicates(
-    hits: Sequence[SimilarCompany], given: Sequence[Company] = (), *, widely_shared: Collection[str] = ()
+    hits: Sequence[SimilarCompany], given: Sequence[Identity] = (), *, widely_shared: Collection[str] = ()
 ) -> MergedHits:
     """Merge each hit into the given company or the better hit that is the same company.
 
     `widely_shared`: see `widely_shared_domains`. Appending hits does not change the result for the earlier ones.
     """
     merger = DuplicateMerger()
-    duplicates_of_given = [merger.add_given(identity_keys(company, widely_shared)) for company in given]
+    duplicates_of_given = [merger.add_given(each.keys(widely_shared)) for each in given]
     unique: list[UniqueHit] = []
     for hit in hits:
-        duplicates = merger.add(hit.company.id, identity_keys(hit.company, widely_shared))
+        duplicates = merger.add(hit.company.id, Identity.of(hit.company).keys(widely_shared))
         if duplicates is not None:
             unique.append(UniqueHit(hit, duplicates))
     return MergedHits(unique, duplicates_of_given)
-
-
-def identity_keys(company: Company, widely_shared: Collection[str] = ()) -> tuple[IdentityKey, ...]:
-    """Return the keys that identify the company: its own domain, and its description if that is long enough.
-
-    Of a domain in `widely_shared`, the key also has the core of the name.
-    """
-    keys: list[IdentityKey] = []
-    if company.domain and company.domain not in SHARED_HOSTS:
-        is_shared = company.domain in widely_shared
-        keys.append(key_of_shared_domain(company.domain, company.name) if is_shared else ("domain", company.domain))
-    text = company.description.strip().casefold()
-    if len(text) >= MIN_TEXT_CHARACTERS:
-        keys.append(("text", text))
-    return tuple(keys)
 
 
 def key_of_shared_domain(domain: str, name: str) -> IdentityKey:
@@ -111,16 +129,21 @@ def key_of_shared_domain(domain: str, name: str) -> IdentityKey:
     return "domain", f"{domain} {core_of(name)}"
 
 
-def widely_shared_domains(index: CompanyIndex, generation: str, companies: Iterable[Company]) -> frozenset[str]:
-    """Return the domains of `companies` that at least WIDELY_SHARED companies of the index have.
+def widely_shared_domains(index: CompanyIndex, generation: str, identities: Iterable[Identity]) -> frozenset[str]:
+    """Return the domains of `identities` that at least WIDELY_SHARED companies of the index have.
 
-    Of a domain whose companies among `companies` all have one name, the number is not needed.
+    Of a domain whose companies among `identities` all have one name, the number is not needed.
     """
     names: dict[str, set[str]] = {}
-    for company in companies:
-        if company.domain and company.domain not in SHARED_HOSTS:
-            names.setdefault(company.domain, set()).add(company.name)
+    for each in identities:
+        if each.domain:
+            names.setdefault(each.domain, set()).add(each.name)
     unlike = [domain for domain, held in names.items() if len(held) > 1 and len(set(map(core_of, held))) > 1]
     # With a space in front, the index resolves the domain even if it is also an id.
     ids_of = index.resolve_many(generation, [f" {domain}" for domain in unlike]) if unlike else {}
     return frozenset(domain.strip() for domain, ids in ids_of.items() if len(ids) >= WIDELY_SHARED)
+
+
+def _digest(text: str) -> str:
+    """Return a short hash of a text, because the texts of many companies take much memory."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -11,10 +11,10 @@ from similarity.index.filters import LANGUAGE, FieldFilter, filter_values
 from similarity.index.numbers import is_finite, is_number, number_key
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.validation import filter_key
-from similarity.search.duplicates import identity_keys, widely_shared_domains
+from similarity.search.duplicates import Identity, widely_shared_domains
 from similarity.search.explanations.explanation import ExplainingPhrase, SharedFact
 from similarity.search.names.resolver import FoundCompany
-from similarity.search.queries.resolution import ResolvedQuestion
+from similarity.search.queries.resolution import ResolvedAnchor, ResolvedQuestion
 from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
 from similarity.search.reranking.facts import RankFact
 from similarity.search.reranking.rank import Rank
@@ -134,18 +134,19 @@ def _removals(
     """Yield what removes the company, except a better hit that is the same company."""
     company = document.company
     roles = (
-        (RemovedBy.ANCHOR, [each.document for each in resolved.anchors if each.document is not None]),
-        (RemovedBy.NEGATIVE, [each.document for each in resolved.negatives if each.document is not None]),
-        (RemovedBy.EXCLUDE, list(resolved.excluded)),
+        (RemovedBy.ANCHOR, _identities(resolved.anchors)),
+        (RemovedBy.NEGATIVE, _identities(resolved.negatives)),
+        (RemovedBy.EXCLUDE, list(resolved.excluded.items())),
     )
-    given = [company, *(each.company for _, documents in roles for each in documents)]
+    own = Identity.of(company)
+    given = [own, *(identity for _, known in roles for _, identity in known)]
     widely_shared = widely_shared_domains(index, request.generation.name, given)
-    keys = set(identity_keys(company, widely_shared))
+    keys = set(own.keys(widely_shared))
     named = [
-        Removal(by, document.id)
-        for by, documents in roles
-        for document in documents
-        if document.id == company.id or keys.intersection(identity_keys(document.company, widely_shared))
+        Removal(by, company_id)
+        for by, known in roles
+        for company_id, identity in known
+        if company_id == company.id or keys.intersection(identity.keys(widely_shared))
     ]
     yield from named
     if not named and company.id in resolved.excluded_ids:
@@ -154,6 +155,11 @@ def _removals(
     yield from (Removal(RemovedBy.FILTER, field=each.field) for each in failed)
     if request.min_probability is not None and (probability or 0.0) < request.min_probability:
         yield Removal(RemovedBy.MIN_PROBABILITY)
+
+
+def _identities(anchors: Sequence[ResolvedAnchor]) -> list[tuple[str, Identity]]:
+    documents = (each.document for each in anchors if each.document is not None)
+    return [(each.id, Identity.of(each.company)) for each in documents]
 
 
 def failed_filters(company: Company, language: str, filters: Sequence[FieldFilter]) -> list[FieldFilter]:

@@ -1,9 +1,8 @@
 """The competitors of every company, computed in one pass over the corpus, in blocks."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,8 @@ from similarity.search.duplicates import (
     SHARED_HOSTS,
     WIDELY_SHARED,
     DuplicateMerger,
+    Identity,
     IdentityKey,
-    identity_keys,
     key_of_shared_domain,
 )
 from similarity.search.ranking_page import extra_candidates
@@ -147,15 +146,6 @@ def _best(scores: NDArray[np.float32], count: int) -> list[int]:
     return best
 
 
-def _digest(text: str) -> str:
-    """Return a short hash of a text: the texts of all companies would take more memory than their vectors."""
-    return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _digests(keys: Iterable[IdentityKey]) -> tuple[IdentityKey, ...]:
-    return tuple((kind, _digest(value)) for kind, value in keys)
-
-
 def _load(index: CompanyIndex, generation: Generation) -> _Corpus:
     ids: list[str] = []
     names: list[str] = []
@@ -174,13 +164,13 @@ def _load(index: CompanyIndex, generation: Generation) -> _Corpus:
                 rows_of.setdefault(document.company.domain, []).append(len(ids))
                 ids.append(document.id)
                 names.append(document.company.name)
-                keys.append(_digests(identity_keys(document.company)))
+                keys.append(Identity.of(document.company).keys())
                 vectors.append(document.vector)
                 features.append(company_features(document.company, AttributeSchema(), document.language))
                 readable.append(is_readable(document.company.description, document.language, generation.languages))
     for domain in domains.keys() - {"", *SHARED_HOSTS}:
         for row in rows_of.get(domain, ()) if domains[domain] >= WIDELY_SHARED else ():
-            own = _digests([key_of_shared_domain(domain, names[row])])
-            keys[row] = own + tuple(key for key in keys[row] if key[0] != "domain")
+            own = key_of_shared_domain(domain, names[row])
+            keys[row] = (own, *(key for key in keys[row] if key[0] != "domain"))
     stacked = np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
     return _Corpus(ids, names, keys, stacked, features, readable)

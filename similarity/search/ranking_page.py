@@ -12,7 +12,7 @@ from similarity.company import Company, SimilarCompany, Vector
 from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
-from similarity.search.duplicates import MergedHits, merge_duplicates, widely_shared_domains
+from similarity.search.duplicates import Identity, MergedHits, merge_duplicates, widely_shared_domains
 from similarity.search.reranking.facts import RankFact
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
@@ -46,8 +46,9 @@ class PageRequest:
 
     `rank`: what orders the hits. `anchors`, `negatives`: as the second stage needs them. `query_companies`: the
     companies of the anchors, then of the negatives. A hit that duplicates one of them is removed and reported.
-    `excluded_companies`: a hit that duplicates one of them is removed and not reported. `excluded_ids`: companies that
-    the index must not return. `schema`: which attribute is the size. `after`: where the previous page ended.
+    `excluded`: identities of companies; a hit that is one of them is removed and not reported. `excluded_ids`:
+    companies that the index must not return. `schema`: which attribute is the size. `after`: where the previous page
+    ended.
     """
 
     generation: Generation
@@ -57,7 +58,7 @@ class PageRequest:
     negatives: Sequence[RankedAnchor] = ()
     rank: Rank = Rank.BUSINESS
     query_companies: Sequence[Company] = ()
-    excluded_companies: Sequence[Company] = ()
+    excluded: Sequence[Identity] = ()
     excluded_ids: frozenset[str] = frozenset()
     filters: Sequence[FieldFilter] = ()
     min_probability: float | None = None
@@ -141,9 +142,9 @@ class PageBuilder:
         """Return the ranking of the candidates, and their duplicates."""
         request = self.request
         head, tail = second_stage.split(candidates.hits)
-        hits, given = [*head, *tail], [*request.query_companies, *request.excluded_companies]
-        companies = [*(hit.company for hit in hits), *given]
-        widely_shared = widely_shared_domains(self.index, request.generation.name, companies)
+        hits, given = [*head, *tail], [*map(Identity.of, request.query_companies), *request.excluded]
+        identities = [*(Identity.of(hit.company) for hit in hits), *given]
+        widely_shared = widely_shared_domains(self.index, request.generation.name, identities)
         merged = merge_duplicates(hits, given, widely_shared=widely_shared)
         return second_stage.scored(merged.unique, head={each.company.id for each in head}), merged
 

@@ -240,7 +240,7 @@ class Searcher:
             negatives=[_ranked_anchor(each) for each in resolved.negatives],
             rank=question.rank,
             query_companies=[document.company for document in resolved.documents],
-            excluded_companies=[document.company for document in resolved.excluded],
+            excluded=list(resolved.excluded.values()),
             excluded_ids=resolved.excluded_ids,
             filters=with_countries(
                 self.index, generation.name, with_levels(self.index, generation.name, question.filters)

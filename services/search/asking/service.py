@@ -11,7 +11,7 @@ from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import FeedbackEvent, UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
 from similarity.search.names.index_queries import possible_ids
-from similarity.search.names.resolver import FoundCompany, Resolved, Resolver
+from similarity.search.names.resolver import FoundCompany, Resolved, Resolver, without_description
 from similarity.search.queries.question import Question as LibraryQuestion
 from similarity.search.queries.resolution import MAX_SIMILAR_NAMES, Role
 from similarity.search.ranking import Ranking as LibraryRanking
@@ -142,7 +142,7 @@ class SearchService:
         """
 
         def run_once() -> dict[str, Resolved]:
-            resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True)
+            resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
             return resolver.companies(references, max_similar_searches=MAX_SIMILAR_NAMES)
 
         found = retry_if_retired(run_once).values()

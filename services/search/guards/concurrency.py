@@ -3,8 +3,8 @@
 A service that accepts more requests than it can answer finishes none of them in time. All further requests are
 therefore refused at once (`shedding`). Heavy requests (batches, uploads, free text) have a gate of their own, so that
 they cannot take all permits of quick requests. API keys share a gate fairly: one key cannot fill its queue, and does
-not hold all permits while others use it. A request may turn out to be heavy while it is answered. It then moves to the
-other gate (`begin_heavy_work`).
+not hold all permits while others use it, nor ever all permits of heavy requests, which take long. A request may turn
+out to be heavy while it is answered. It then moves to the other gate (`begin_heavy_work`).
 """
 
 import asyncio
@@ -41,14 +41,16 @@ class Gate:
     is the Authorization header of a request; None if it has none. If the queue is full, a new request may take the slot
     of another one: the last request of the key with the most waiting requests. The new request's own key must have
     fewer waiting requests than that key. For SECONDS_TO_LEAVE_ROOM after a request, all other keys leave one permit
-    free: it waits or is refused as if all were taken. A key that is alone may hold all permits.
+    free: it waits or is refused as if all were taken. A key that is alone may hold all permits, unless `leaves_room`:
+    then every key always leaves one permit free, if there are several.
     """
 
-    def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
+    def __init__(self, *, at_once: int, queue: int, seconds: float, leaves_room: bool = False) -> None:
         self.at_once = at_once
         self.queue = queue
         self.inside = 0
         self._seconds = seconds
+        self._leaves_room = leaves_room
         # The keys of the waiting requests; the one that has waited longest is the first. The result of a future is
         # whether the request has a permit.
         self._waiting: dict[asyncio.Future[bool], bytes | None] = {}
@@ -90,12 +92,12 @@ class Gate:
             del self._asked[next(iter(self._asked))]
 
     def _admits(self, key: bytes | None) -> bool:
-        """Return whether there is a permit for `key`. If other keys use the gate, it never holds all permits."""
+        """Return whether there is a permit for `key`."""
         if self.inside >= self.at_once:
             return False
         since = time.monotonic() - SECONDS_TO_LEAVE_ROOM
-        is_shared = any(moment > since for other, moment in self._asked.items() if other != key)
-        return not is_shared or self._inside[key] < max(self.at_once - 1, 1)
+        leaves_room = self._leaves_room or any(moment > since for other, moment in self._asked.items() if other != key)
+        return not leaves_room or self._inside[key] < max(self.at_once - 1, 1)
 
     def _take(self, key: bytes | None) -> None:
         self.inside += 1

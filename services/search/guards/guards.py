@@ -44,10 +44,13 @@ class Guards:
         """The gates that requests pass; one set for the application and for its connections."""
         settings = self.settings
 
-        def gate(at_once: int) -> Gate:
-            return Gate(at_once=at_once, queue=settings.queue or 2 * at_once, seconds=settings.queue_seconds)
+        def gate(at_once: int, *, leaves_room: bool) -> Gate:
+            queue = settings.queue or 2 * at_once
+            return Gate(at_once=at_once, queue=queue, seconds=settings.queue_seconds, leaves_room=leaves_room)
 
-        return Gates(quick=gate(settings.places), heavy=gate(settings.heavy_places))
+        return Gates(
+            quick=gate(settings.places, leaves_room=False), heavy=gate(settings.heavy_places, leaves_room=True)
+        )
 
     def shed(self) -> None:
         """Counts a request that was refused at once."""

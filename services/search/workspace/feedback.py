@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,13 +30,13 @@ from ..guards.callers import Caller
 from ..wire.problem_documents import invalid_request
 from .feedback_schemas import Feedback, FeedbackGiven, FeedbackQuery, FeedbackRecord, VerdictRecord
 
-COMPANIES_PER_READ = 500
+COMPANIES_PER_READ = 50
+"""A description may take 800 kB, and those of one read are in memory together."""
 TICK = timedelta(microseconds=1)
 # About 500 bytes each. To prepare a text takes a few tenths of a millisecond, and the page exports with every verdict.
 MAX_HASHES = 30_000
 
 PairRecord = dict[str, str | int]
-ReadTexts = Callable[[Mapping[str, EmbeddedCompany]], dict[str, str]]
 
 
 class TextHashes:
@@ -115,15 +115,27 @@ class FeedbackService:
     def text_pairs(self) -> Iterator[PairRecord]:
         """Return the labelled pairs with both texts, as `training` reads them, without deleted companies.
 
-        Everything that can fail is done before this returns; only the rows are made one by one.
+        The texts are read again for each few rows, because those of all companies may not fit into memory. A row is
+        left out if a text has changed or gone meanwhile: its label was decided with the former text. Everything else
+        that can fail, except the index, is done before this returns.
         """
-        rows, texts = self._rows(_prepared)
-        return (text_record(row, texts) for row in rows)
+        rows, hashes = self._rows()
+        return self._text_records(rows, hashes)
 
     def id_pairs(self) -> Iterator[PairRecord]:
         """Return the same with both ids. Hashes show which texts are equal, which decides labels here too."""
-        rows, _ = self._rows(self.text_hashes.of)
+        rows, _ = self._rows()
         return (id_record(row) for row in rows)
+
+    def _text_records(self, rows: Sequence[LabelledPair], hashes: Mapping[str, str]) -> Iterator[PairRecord]:
+        for start in range(0, len(rows), COMPANIES_PER_READ // 2):
+            part = rows[start : start + COMPANIES_PER_READ // 2]
+            texts = {
+                company_id: text
+                for company_id, document in self._documents(_companies_of(part)).items()
+                if text_hash(text := embedding_text(document.company)) == hashes[company_id]
+            }
+            yield from (text_record(row, texts) for row in part if row.anchor in texts and row.hit in texts)
 
     def _verdicts(self, anchor: str, user: str) -> list[VerdictRecord]:
         latest = latest_verdicts(self.workspace.events(company=anchor, user=user))
@@ -139,18 +151,18 @@ class FeedbackService:
             for event in sorted(events, key=lambda event: event.place, reverse=True)
         ]
 
-    def _rows(self, read: ReadTexts) -> tuple[list[LabelledPair], dict[str, str]]:
+    def _rows(self) -> tuple[list[LabelledPair], dict[str, str]]:
+        """Return the labelled pairs, and the hashes of the texts by company id."""
         rows = labelled_pairs(latest_verdicts(self.workspace.events()))
-        ids = sorted({company for row in rows for company in (row.anchor, row.hit)})
-        texts = self._texts(ids, read)
-        return with_consistent_texts(rows, texts), texts
-
-    def _texts(self, ids: Sequence[str], read: ReadTexts) -> dict[str, str]:
-        """Return the result of `read` for each company that the live generation holds."""
-        texts: dict[str, str] = {}
+        hashes: dict[str, str] = {}
+        ids = _companies_of(rows)
         for start in range(0, len(ids), COMPANIES_PER_READ):
-            texts |= read(retry_if_retired(partial(self._live_documents, ids[start : start + COMPANIES_PER_READ])))
-        return texts
+            hashes |= self.text_hashes.of(self._documents(ids[start : start + COMPANIES_PER_READ]))
+        return with_consistent_texts(rows, hashes), hashes
+
+    def _documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
+        """Return those of the companies that the live generation holds."""
+        return retry_if_retired(partial(self._live_documents, ids))
 
     def _live_documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
         return self.search.searcher.index.get(self.search.searcher.index.live().name, ids)
@@ -170,9 +182,8 @@ def record_of(event: FeedbackEvent) -> FeedbackRecord:
     return FeedbackRecord(**members.pop("shown"), **members)
 
 
-def _prepared(documents: Mapping[str, EmbeddedCompany]) -> dict[str, str]:
-    """Return the text of each company that an encoder reads."""
-    return {company_id: embedding_text(document.company) for company_id, document in documents.items()}
+def _companies_of(rows: Iterable[LabelledPair]) -> list[str]:
+    return sorted({company for row in rows for company in (row.anchor, row.hit)})
 
 
 def _cursor_of(place: Place) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
@@ -22,6 +22,7 @@ from .feedback_schemas import Feedback, FeedbackGiven, FeedbackQuery, FeedbackRe
 
 JSONL = "application/x-ndjson"
 LINES_PER_CHUNK = 100
+CHARACTERS_PER_CHUNK = 1_000_000
 
 FeedbackCaller = Annotated[Caller, needs(Scope.FEEDBACK)]
 Accept = Annotated[str, Header(include_in_schema=False)]
@@ -104,6 +105,14 @@ def _file(lines: Iterator[str], media_type: str, name: str) -> Response:
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[str]:
-    """Yield several lines at a time: each chunk that is sent costs a change of threads."""
-    while chunk := "".join(islice(lines, LINES_PER_CHUNK)):
-        yield chunk
+    """Yield several lines at a time, but few long ones: each chunk that is sent costs a change of threads."""
+    chunk: list[str] = []
+    characters = 0
+    for line in lines:
+        chunk.append(line)
+        characters += len(line)
+        if len(chunk) >= LINES_PER_CHUNK or characters >= CHARACTERS_PER_CHUNK:
+            yield "".join(chunk)
+            chunk, characters = [], 0
+    if chunk:
+        yield "".join(chunk)

@@ -14,7 +14,7 @@ from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList,
 from similarity.feedback.shortlists import WrongKindOfList, companies_of
 from similarity.search.errors import EncoderNotLoaded
 from similarity.search.filters.level_ranges import with_levels
-from similarity.search.names.resolver import Resolver
+from similarity.search.names.resolver import Resolver, without_description
 from similarity.search.searcher import retry_if_retired
 
 from ..asking.question_schemas import MAX_EXCLUDED, Question
@@ -183,7 +183,9 @@ class ListsService:
         """Return those that are ids of stored companies: an erasure would not find any other text."""
 
         def run_once() -> list[str]:
-            stored = Resolver(self.search.searcher.index, self.search.searcher.live()).stored(ids)
+            live = self.search.searcher.live()
+            resolver = Resolver(self.search.searcher.index, live, exact=True, shorten=without_description)
+            stored = resolver.stored(ids)
             return [each for each in ids if each in stored]
 
         return retry_if_retired(run_once)

@@ -12,7 +12,7 @@ from similarity.company import AttributeValue, Company, EmbeddedCompany, Vector
 from similarity.feedback.protocol import FeedbackEvent, Workspace
 from similarity.feedback.shortlists import companies_of, shortlists
 from similarity.index.protocol import Generation
-from similarity.search.names.resolver import Resolver
+from similarity.search.names.resolver import Resolver, without_description
 from similarity.search.ranking import Hit
 from similarity.search.searcher import retry_if_retired
 
@@ -198,7 +198,8 @@ class ShortlistService:
         )
 
     def _of(self, ids: Sequence[str], generation: Generation, ranked: _Ranked | None) -> list[Member]:
-        stored = Resolver(self.search.searcher.index, generation).stored(ids)
+        resolver = Resolver(self.search.searcher.index, generation, exact=True, shorten=without_description)
+        stored = resolver.stored(ids)
         members = [_member(each, stored.get(each), ranked) for each in ids]
         return sorted(members, key=_place)
 

@@ -11,7 +11,7 @@ from similarity.index.elastic.registry import Entry
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import NEARER_COUNTED, SimilarCompanies
-from similarity.index.validation import check_query, ranges_would_miss
+from similarity.index.validation import check_characters_found, check_query, ranges_would_miss
 
 # Up to so many excluded ids are requested in addition and dropped here: a filter would cost every search a pass over
 # all documents, and nearly every search excludes its own anchor.
@@ -37,7 +37,8 @@ def nearest(
     """Return the k nearest companies in one concrete index; see `CompanyIndex.similar`.
 
     Raises:
-        InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
+        InvalidInput: k is below 1, the vector is not a unit vector of the generation's dimension, or the companies have
+            too many characters in all.
         InvalidFilter: a filter has a range, and an older release wrote companies that it would miss.
         UnknownGeneration: the index was deleted.
     """
@@ -66,7 +67,13 @@ def nearest(
     if matched and not approximate:
         body = queries.nearest_exactly(sent, size=depth, matched=matched, filter_query=passing)
         found = cluster.search(entry.index, body)["hits"]
-    hits = [_neighbour(hit) for hit in found["hits"] if hit["_id"] not in exclude]
+    hits: list[SimilarCompany] = []
+    characters = 0
+    for hit in found["hits"]:
+        if hit["_id"] not in exclude:
+            hits.append(_neighbour(hit))
+            characters += hits[-1].company.characters()
+            check_characters_found(characters)
     return SimilarCompanies(hits=tuple(hits[:k]), approximate=approximate)
 
 

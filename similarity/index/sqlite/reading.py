@@ -20,7 +20,7 @@ from similarity.index.sqlite.checksums import (
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Row, company_of, moment
-from similarity.index.validation import filter_key
+from similarity.index.validation import check_characters_found, filter_key
 from similarity.preparation.language import UNDECIDED
 from similarity.text import NO_TEXT
 
@@ -118,7 +118,11 @@ def versions_with_ids(
 
 
 def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> list[CompanyFacts]:
-    """Return the companies of the documents with these numbers, in their order."""
+    """Return the companies of the documents with these numbers, in their order.
+
+    Raises:
+        InvalidInput: they have too many characters in all.
+    """
     query = f"""
         SELECT {HEADER_COLUMNS}, {PROFILE_COLUMNS}
         FROM (SELECT value AS wanted FROM json_each(?))
@@ -126,9 +130,12 @@ def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> l
         LEFT JOIN companies USING (document)
     """
     found = {}
+    characters = 0
     for row in connection.execute(query, (json.dumps(documents),)):
         header = checked_header(row)
         company = _company(header, row[AFTER_HEADER:])
+        characters += company.characters()
+        check_characters_found(characters)
         found[header.document] = CompanyFacts(company, header.version, moment(header.embedded_at), header.language)
     missing = set(documents).difference(found)
     if missing:

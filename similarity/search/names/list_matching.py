@@ -13,7 +13,7 @@ from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
-from similarity.search.duplicates import WIDELY_SHARED, widely_shared_domains
+from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
 from similarity.search.names.candidates import is_named_alike, most_similar, prominent_first
 from similarity.search.names.comparison import (
     How,
@@ -305,7 +305,7 @@ class RowMatcher:
         if len(companies) == 1:
             return Match(companies[0], how)
         if self.as_typed:
-            shared = widely_shared_domains(self.index, self.generation, companies)
+            shared = widely_shared_domains(self.index, self.generation, map(Identity.of, companies))
             if largest := largest_or_only(core_of(row.name), companies, self.schema, widely_shared=shared):
                 return Match(largest, How.SIZE)
         count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
@@ -336,7 +336,7 @@ class RowMatcher:
         one, other = by_domain.company, by_name.company
         if one is None or other is None:
             return False
-        shared = widely_shared_domains(self.index, self.generation, (one, other))
+        shared = widely_shared_domains(self.index, self.generation, map(Identity.of, (one, other)))
         return not is_same_company(one, other, widely_shared=shared)
 
     def _is_a_step_larger(self, company: Company, other: Company) -> bool:

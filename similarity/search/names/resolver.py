@@ -1,14 +1,14 @@
 """Resolution of references (ids, domains, names, aliases) to companies, exactly or as people type them."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeAlias
 
 from similarity.company import Company, EmbeddedCompany
 from similarity.index.protocol import CompanyIndex, Generation
-from similarity.search.duplicates import WIDELY_SHARED, widely_shared_domains
+from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.names.candidates import prominent_first
 from similarity.search.names.comparison import (
@@ -26,8 +26,11 @@ from similarity.search.names.namesakes import choose_namesake, has_namesakes, is
 from similarity.search.names.rows import ListedCompany, Match
 
 CANDIDATES_SHOWN = 20
+NO_DESCRIPTION = "—"
 SUGGESTIONS_SHOWN = 5
 IDS_PER_REQUEST = 1_000
+IDS_PER_SHORTENED_REQUEST = 50
+"""A description may take 800 kB, and those of one request are in memory together."""
 TYPED_ID = re.compile("[A-Za-z]{1,4}")
 MIN_CONFIDENCE = 0.75
 """A match with a lower confidence is only suggested."""
@@ -56,11 +59,16 @@ class Resolver:
 
     An id takes precedence over domains, names and aliases. If the reference equals none of these, the company with the
     most similar name is chosen (`list_matching`). If `exact` is true, similar names are only suggested.
+
+    `shorten`: returns what to keep of each company; it is called as they are read, a few at a time. For queries that
+    name thousands of companies, of which whole descriptions would take gigabytes (`without_description`). Only with
+    `exact`, because the choice among namesakes needs descriptions.
     """
 
     index: CompanyIndex
     generation: Generation
     exact: bool = False
+    shorten: Callable[[Company], Company] | None = None
 
     def company(self, reference: str) -> FoundCompany:
         """Return the company that `reference` resolves to.
@@ -138,7 +146,7 @@ class Resolver:
         """Return the company that the name of the companies `exact` means; None if it has been deleted."""
         schema = self.index.attributes()
         found = self.index.find(self.generation.name, core_of(reference), limit=MAX_FOUND)
-        shared = widely_shared_domains(self.index, self.generation.name, (*exact, *found))
+        shared = widely_shared_domains(self.index, self.generation.name, map(Identity.of, (*exact, *found)))
         matcher = RowMatcher(self.index, self.generation.name, schema, as_typed=True)
         likely = matcher.likely_listings(reference) if all(is_bare(each, schema) for each in exact) else ()
         choice = choose_namesake(reference, exact, found, schema, likely=likely, widely_shared=shared)
@@ -179,9 +187,15 @@ class Resolver:
         """Return the error for a reference with the exact matches `ids` and the similar names in `match`."""
         if len(ids) > 1 or (match.is_contested and not self.exact):
             candidates = match.candidates or self._companies(ids[:CANDIDATES_SHOWN])
-            return AmbiguousCompany(reference, candidates[:CANDIDATES_SHOWN], count=max(len(ids), len(candidates)))
+            count = max(len(ids), len(candidates))
+            return AmbiguousCompany(reference, self._shortened(candidates[:CANDIDATES_SHOWN]), count=count)
         suggestions = [match.company] if match.company else list(match.candidates)
-        return UnknownCompany(reference, suggestions[:SUGGESTIONS_SHOWN], is_described=match.is_described)
+        return UnknownCompany(
+            reference, self._shortened(suggestions[:SUGGESTIONS_SHOWN]), is_described=match.is_described
+        )
+
+    def _shortened(self, companies: Sequence[Company]) -> Sequence[Company]:
+        return companies if self.shorten is None else [self.shorten(each) for each in companies]
 
     def _companies(self, ids: Sequence[str]) -> list[Company]:
         by_id = self.stored(ids)
@@ -190,6 +204,18 @@ class Resolver:
     def stored(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
         """Return the stored companies among `ids`, by id."""
         by_id: dict[str, EmbeddedCompany] = {}
-        for start in range(0, len(ids), IDS_PER_REQUEST):
-            by_id |= self.index.get(self.generation.name, ids[start : start + IDS_PER_REQUEST])
+        size = IDS_PER_REQUEST if self.shorten is None else IDS_PER_SHORTENED_REQUEST
+        for start in range(0, len(ids), size):
+            documents = self.index.get(self.generation.name, ids[start : start + size])
+            if self.shorten is not None:
+                documents = {
+                    each: replace(document, company=self.shorten(document.company))
+                    for each, document in documents.items()
+                }
+            by_id |= documents
         return by_id
+
+
+def without_description(company: Company) -> Company:
+    """Return the company with a placeholder for its description, which a company cannot lack."""
+    return replace(company, description=NO_DESCRIPTION)

@@ -8,11 +8,11 @@ from similarity.company import Company, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
 from similarity.preparation.language import detect_language
 from similarity.preparation.words import has_content
-from similarity.search.duplicates import SHARED_HOSTS
+from similarity.search.duplicates import SHARED_HOSTS, Identity
 from similarity.search.errors import AmbiguousCompany, TooFewWords, UnknownCompany
 from similarity.search.names.comparison import domain_of
 from similarity.search.names.namesakes import namesake_warning
-from similarity.search.names.resolver import CANDIDATES_SHOWN, FoundCompany, Resolved, Resolver
+from similarity.search.names.resolver import CANDIDATES_SHOWN, FoundCompany, Resolved, Resolver, without_description
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.queries.vector import query_vector
 from similarity.search.readability import language_warning
@@ -76,14 +76,15 @@ class Unresolved:
 class ResolvedQuestion:
     """A query whose references are resolved, except those in `unresolved`.
 
-    `excluded`: documents of the exclusions. `excluded_ids`: their ids and those of the anchors and negatives.
+    `excluded`: the identities of the exclusions by id. `excluded_ids`: their ids, those of excluded domains, and
+    those of the anchors and negatives.
     `vector`: the query vector (see `query_vector`).
     """
 
     anchors: tuple[ResolvedAnchor, ...]
     negatives: tuple[ResolvedAnchor, ...]
     excluded_ids: frozenset[str]
-    excluded: tuple[EmbeddedCompany, ...]
+    excluded: Mapping[str, Identity]
     unresolved: tuple[Unresolved, ...]
     vector: Vector
 
@@ -130,7 +131,14 @@ def resolve_question(
     # similar names are suggested only for few.
     left = max_similar_names - len(references)
     suggested = len(question.exclude) if len(question.exclude) <= left else 0
-    omitted = replace(resolver, exact=True).companies(question.exclude, max_similar_searches=suggested)
+    identities: dict[str, Identity] = {}
+
+    def shorten(company: Company) -> Company:
+        identities[company.id] = Identity.of(company)
+        return without_description(company)
+
+    brief = replace(resolver, exact=True, shorten=shorten)
+    omitted = brief.companies(question.exclude, max_similar_searches=suggested)
     texts = [each.text for each in both if each.text is not None]
     for text in texts:
         # People who describe what they look for write two words, such as "insulin pumps".
@@ -145,25 +153,23 @@ def resolve_question(
     negatives = _resolved(question.negatives, Role.NEGATIVE, known, vectors, unresolved, languages=languages)
     _refuse_overlap(anchors, negatives)
 
-    excluded: list[EmbeddedCompany] = []
+    excluded: dict[str, Identity] = {}
     excluded_ids = {each.document.id for each in (*anchors, *negatives) if each.document is not None}
     for reference in dict.fromkeys(question.exclude):
         found = omitted[reference]
         if isinstance(found, FoundCompany):
-            excluded.append(found.document)
-            excluded_ids.add(found.document.id)
+            excluded[found.document.id] = identities[found.document.id]
         elif ids := _ids_of_one_domain(found):
             excluded_ids |= ids
         else:
             unresolved.append(Unresolved(reference, Role.EXCLUDE, found))
-    listed = resolver.stored(list({each for ids in question.exclude_lists.values() for each in ids}))
-    excluded += listed.values()
-    excluded_ids |= listed.keys()
+    listed = brief.stored(list({each for ids in question.exclude_lists.values() for each in ids}))
+    excluded |= {company_id: identities[company_id] for company_id in listed}
     return ResolvedQuestion(
         anchors=anchors,
         negatives=negatives,
-        excluded_ids=frozenset(excluded_ids),
-        excluded=tuple(excluded),
+        excluded_ids=frozenset(excluded_ids | excluded.keys()),
+        excluded=excluded,
         unresolved=tuple(unresolved),
         vector=query_vector(
             [anchor.vector for anchor in anchors],

@@ -80,10 +80,14 @@ def test_a_bad_setting_is_refused_with_what_would_do(name: str, value: str, mess
 def test_places_leave_worker_threads_for_health_checks(monkeypatch: pytest.MonkeyPatch, cores: int | None) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     settings = ServiceSettings()
-    assert 1 <= settings.heavy_places <= settings.places
+    assert 2 <= settings.heavy_places <= settings.places
     # There are 40 worker threads.
     assert settings.places + settings.heavy_places <= 32
     assert ServiceSettings(at_once=3, heavy_at_once=2).places == 3
+
+
+def test_one_heavy_place_is_two_because_no_key_holds_all() -> None:
+    assert ServiceSettings(heavy_at_once=1).heavy_places == 2
 
 
 def test_the_guide_lists_every_setting_with_its_default_and_no_other() -> None:

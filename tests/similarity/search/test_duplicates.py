@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similarity.company import Company, SimilarCompany
-from similarity.search.duplicates import MIN_TEXT_CHARACTERS, SHARED_HOSTS, MergedHits, merge_duplicates
+from similarity.search.duplicates import MIN_TEXT_CHARACTERS, SHARED_HOSTS, Identity, MergedHits, merge_duplicates
 from tests.factories import EMBEDDED_AT, make_company
 
 LONG = "Designs, makes and sells shoes for people who climb mountains. "
@@ -33,7 +33,8 @@ def test_a_hit_of_the_same_text_is_folded_whatever_the_case_of_its_letters() -> 
 
 def test_a_hit_that_is_the_same_as_an_anchor_is_folded_into_that() -> None:
     merged = merge_duplicates(
-        [hit("a", domain="boots.com"), hit("b")], [make_company("y"), make_company("x", domain="boots.com")]
+        [hit("a", domain="boots.com"), hit("b")],
+        [Identity.of(each) for each in (make_company("y"), make_company("x", domain="boots.com"))],
     )
     assert (kept(merged), merged.duplicates_of_given) == ([("b", [])], [[], ["a"]])
 
@@ -96,7 +97,7 @@ def test_of_a_widely_shared_domain_only_records_with_one_core_of_a_name_or_one_t
 def test_folding_loses_nobody_and_hides_no_distinct_company(found: list[Company], asked: list[Company]) -> None:
     anchors = [replace(anchor, id=f"anchor-{anchor.id}") for anchor in asked]
     hits = [replace(hit("x"), company=company) for company in found]
-    merged = merge_duplicates(hits, anchors)
+    merged = merge_duplicates(hits, [Identity.of(each) for each in anchors])
     owners = [(each.hit.company, each.duplicates) for each in merged.unique]
     owners += list(zip(anchors, merged.duplicates_of_given, strict=True))
     shown = [company.id for company, _ in owners[: len(merged.unique)]]

@@ -1,6 +1,7 @@
 """The searcher on a real embedded index: what it answers, and what it refuses."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,10 @@ from similarity.search.errors import (
     UnknownCompany,
 )
 from similarity.search.export import export_neighbours
+from similarity.search.names.resolver import Resolver
 from similarity.search.neighbours import all_neighbours
 from similarity.search.queries.question import Anchor, Question
-from similarity.search.queries.resolution import Role
+from similarity.search.queries.resolution import Role, resolve_question
 from similarity.search.ranking import Ranking
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_candidate, add_live
@@ -181,6 +183,26 @@ def test_a_batch_ends_where_its_answers_hold_too_much_text(searcher: Searcher, m
     assert isinstance(first, Ranking)
     assert isinstance(second, InvalidInput)
     assert "ask in several batches" in str(second)
+
+
+def test_a_ranking_that_reads_too_much_text_is_refused(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("similarity.index.validation.MAX_CHARACTERS_FOUND", 10)
+    with pytest.raises(InvalidInput, match="use a smaller k"):
+        searcher.search(about("a"))
+    with pytest.raises(InvalidInput, match="use a smaller k"):
+        searcher.locate(about("a"), "b")
+
+
+def test_what_is_excluded_is_kept_without_its_description_and_removes_its_duplicates(index: SqliteIndex) -> None:
+    text = "Makes anvils and sells them to people who catch birds. " * 100
+    index.upsert("first", [make_embedded(each, description=text) for each in ("anvils", "anvils-2")])
+    named = replace(about("a"), exclude=("anvils",))
+    listed = replace(about("a"), exclude_lists={"mine": ("anvils",)})
+    resolver = Resolver(index, index.live())
+    for question in (named, listed):
+        assert not {"anvils", "anvils-2"} & {hit.company.id for hit in Searcher(index).search(question).hits}
+        excluded = resolve_question(question, resolver, lambda _: {}).excluded
+        assert len(repr(excluded)) < 200
 
 
 def test_all_texts_of_a_company_count_in_a_batch(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:

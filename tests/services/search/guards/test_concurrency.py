@@ -13,8 +13,10 @@ from services.search.guards import concurrency
 from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
 from services.search.guards.connections import BEYOND_LIMIT
 from services.search.guards.envelope import Envelope
+from services.search.guards.guards import Guards
 from services.search.guards.refusals import secret_in
 from services.search.guards.shedding import Shedding
+from services.search.settings import ServiceSettings
 from tests.services.search.asgi import Answer, Inner, asked, http
 
 
@@ -116,6 +118,22 @@ def test_a_key_leaves_a_permit_to_others_that_use_the_gate_and_takes_it_when_the
         return [*shared, bob, await gate.enter(b"ann")]
 
     assert asyncio.run(entered()) == [True, True, False, True, True]
+
+
+def test_a_key_that_is_alone_never_takes_the_last_heavy_permit() -> None:
+    async def entered() -> list[bool]:
+        heavy = Guards(settings=ServiceSettings(heavy_at_once=1, queue=1, queue_seconds=0.05)).gates.heavy
+        return [await heavy.enter(key) for key in (b"ann", b"ann", b"bob")]
+
+    assert asyncio.run(entered()) == [True, False, True]
+
+
+def test_a_key_that_is_alone_has_all_quick_permits() -> None:
+    async def entered() -> list[bool]:
+        quick = Guards(settings=ServiceSettings(at_once=2, queue=1, queue_seconds=0.05)).gates.quick
+        return [await quick.enter(b"ann") for _ in range(3)]
+
+    assert asyncio.run(entered()) == [True, True, False]
 
 
 def test_a_request_that_waits_for_a_permit_of_its_own_key_lets_others_pass() -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -312,6 +313,27 @@ def test_reading_many_companies_of_lists_is_heavy(
     workspace.save_list(make_shortlist("a", "acme", "boots", "clogs"))
     service.members("a", MembersQuery(), ann)
     assert began == [1, 1]
+
+
+def test_companies_of_lists_and_references_are_read_a_few_at_a_time(
+    index: SqliteIndex, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [f"c{number}" for number in range(120)]
+    index.upsert("first", [company(each, 0.5, 6) for each in ids])
+    workspace.save_list(make_shortlist("a", *ids))
+    reads: list[int] = []
+    get = SqliteIndex.get
+
+    def counted(self: SqliteIndex, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
+        reads.append(len(ids))
+        return get(self, generation, ids)
+
+    monkeypatch.setattr(SqliteIndex, "get", counted)
+    search = SearchService(Searcher(index))
+    found = ShortlistService(search, workspace).members("a", MembersQuery(), Caller(name="ann", scopes=frozenset()))
+    assert [each.id for each in found.companies if not each.deleted] == ids
+    assert search.ids_of(ids) == ids
+    assert max(reads) == 50
 
 
 def test_a_list_is_compared_with_the_first_hits_of_a_company(client: TestClient, index: SqliteIndex) -> None:

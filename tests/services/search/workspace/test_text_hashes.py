@@ -1,6 +1,7 @@
 """Texts of judged companies are prepared once, not with every export of ids."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from services.search.asking.service import SearchService
@@ -64,4 +65,24 @@ def test_the_page_can_ask_for_ids_again_and_again(index: SqliteIndex, tmp_path: 
     assert told[1] == told[2] == told[0]
     assert [each["label"] for each in service.text_pairs()] == [label for _, _, label in labels]
     assert counting.prepared == {"acme": 1, "boots": 1, "twin": 1, "twin-2": 1}
+    workspace.close()
+
+
+def test_texts_of_pairs_are_read_a_few_at_a_time_and_left_out_if_they_changed(
+    index: SqliteIndex, tmp_path: Path
+) -> None:
+    index.upsert("first", [company(f"c{number}", 0.5, 6, description=f"Makes {number}.") for number in range(200)])
+    workspace = SqliteWorkspace(tmp_path / "workspace")
+    for number in range(0, 200, 2):
+        pair = {"anchor": f"c{number}", "hit": f"c{number + 1}"}
+        workspace.add_event(make_event(str(number), **pair, verdict=Verdict.COMPETITOR, at=moment(number)))
+    pairs = FeedbackService(SearchService(Searcher(index)), workspace).text_pairs()
+    first = next(pairs)
+    last = sorted(f"c{number}" for number in range(0, 200, 2))[-1]
+    changed = company(last, 0.5, 6, description="Makes what it did not make.")
+    index.upsert("first", [replace(changed, version=changed.version + 2)])
+    others = list(pairs)
+    assert first["anchor_id"] == "c0"
+    assert len(others) == 98
+    assert last not in {each["anchor_id"] for each in others}
     workspace.close()

@@ -1,16 +1,20 @@
 """References as people type them: tickers, names that are another company's id, names that descriptions tell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from similarity.company import EmbeddedCompany
 from similarity.index.attributes import parse_schema
+from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.duplicates import WIDELY_SHARED
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.names.list_matching import RowMatcher
-from similarity.search.names.resolver import FoundCompany, Resolver
+from similarity.search.names.resolver import FoundCompany, Resolver, without_description
 from similarity.search.names.rows import ListedCompany
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
@@ -161,3 +165,28 @@ def test_a_domain_of_many_unlike_companies_opens_none(resolver: Resolver) -> Non
 def test_a_name_in_another_script_may_be_here_in_latin_letters(resolver: Resolver) -> None:
     with pytest.raises(UnknownCompany, match="try its name in Latin letters"):
         resolver.company("腾讯")
+
+
+def test_thousands_of_companies_are_read_in_parts_and_kept_without_descriptions(resolver: Resolver) -> None:
+    twins = [make_embedded(f"twin{number}", name="Twin", description="x" * 1_000) for number in range(60)]
+    resolver.index.upsert("first", twins)
+    reads: list[int] = []
+
+    class Reads:
+        """Counts the companies of each read."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(resolver.index, name)
+
+        def get(self, generation: str, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
+            reads.append(len(ids))
+            return resolver.index.get(generation, ids)
+
+    brief = replace(resolver, index=cast(CompanyIndex, Reads()), exact=True, shorten=without_description)
+    ids = [each.id for each in twins]
+    found = brief.companies([*ids, "Twin"], max_similar_searches=0)
+    held = [len(each.document.company.description) for each in found.values() if isinstance(each, FoundCompany)]
+    assert (max(reads), len(held), max(held)) == (50, 60, 1)
+    ambiguous = found["Twin"]
+    assert isinstance(ambiguous, AmbiguousCompany)
+    assert {len(each.description) for each in ambiguous.candidates} == {1}
