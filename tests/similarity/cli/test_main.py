@@ -410,7 +410,7 @@ def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> 
         (["ingest", "note.doc"], "is none of .csv"),
         (
             ["ingest", "other.csv"],
-            "there is no column 'id'; give its name with --column id=COLUMN, or add a column with",
+            "there is no column 'id' or 'name' or 'description'; give their names with --column id=COLUMN",
         ),
         (["ingest", "other.csv", "-c", "id"], "must read FIELD=COLUMN"),
         (["ingest", "good.csv", "--bundle", "nowhere"], "nowhere"),
