@@ -100,8 +100,8 @@ def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
 def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     """Return the column names in the first line, the delimiter, and how many lines were read.
 
-    A line break in a quoted name becomes a blank. The last names may be empty. A line `sep=;` in front, with which
-    Excel is told the delimiter, is read too.
+    A line break in a quoted name becomes a blank. The last names may be empty. A line `sep=;` in front, which
+    names the delimiter, is read too.
     """
     first_line, count = next(lines, ""), 1
     hint = SEPARATOR_HINT.fullmatch(first_line)
