@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints, model_validator
+from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema, model_validator
 
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.search.names.comparison import How
@@ -12,7 +12,11 @@ from ..wire.problem_documents import CompanyReference
 
 MAX_ROWS = 5_000
 
-Cell = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARACTERS)]
+Cell = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARACTERS),
+    WithJsonSchema({"anyOf": [{"type": "string", "maxLength": MAX_NAME_CHARACTERS}, {"type": "null"}]}),
+]
 
 
 class MatchRow(Closed):

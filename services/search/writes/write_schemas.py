@@ -1,9 +1,18 @@
 """Requests and responses of writes."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    WithJsonSchema,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from similarity.company import (
@@ -39,8 +48,11 @@ Named = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS, pattern
 Alias = Annotated[str, StringConstraints(max_length=MAX_ALIAS_CHARACTERS, pattern=r"\S")]
 Short = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
 # A list or an object is ignored with a warning (`parse_record`), as in files, and does not cost the whole company.
+_read: Any = TypeAdapter(AttributeValue | None).json_schema()
 Fact = Annotated[
-    AttributeValue | None, BeforeValidator(lambda value: None if isinstance(value, list | dict) else value)
+    AttributeValue | None,
+    BeforeValidator(lambda value: None if isinstance(value, list | dict) else value),
+    WithJsonSchema({"anyOf": [*_read["anyOf"], {"type": "array"}, {"type": "object"}]}),
 ]
 Time = Annotated[str, StringConstraints(max_length=MAX_TIME_CHARACTERS)]
 
