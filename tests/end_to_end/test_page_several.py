@@ -31,7 +31,7 @@ def test_ticked_rows_are_accepted_in_one_step_and_undone_in_one(own: Any) -> Non
     own.get_by_role("button", name="Accept", exact=True).click()
     toast(own, "2 companies accepted.")
     assert accepted(own) == shown[1:3]
-    assert own.locator("#ticked").is_hidden()
+    own.locator("#ticked").wait_for(state="hidden")  # just after the toast
     own.locator("#toast").get_by_role("button", name="Undo").click()
     toast(own, "2 companies have no verdict now.")
     assert accepted(own) == []
