@@ -149,13 +149,14 @@ class EmbedAndWrite(beam.DoFn):
         self._shared = Shared()  # one WorkerResources for all threads of a process
 
     def setup(self) -> None:
-        """Open the index (shared by the threads of this process) and acquire a writer lease."""
+        """Open the index, shared by the threads of this process."""
         if self._metrics_port is not None:
             worker_metrics().serve(self._metrics_port)
         self._metrics = JobMetrics()
         self._open: WorkerResources = self._shared.acquire(self._worker_settings.open)
+        # The first batch takes the lease: a runner starts further instances at any time, also while the index is away,
+        # and Prism ends the job if one of them fails here. `Delivery` waits instead.
         self._writer = WriterLease(self._open.index)
-        self._writer.__enter__()
         self._delivery = Delivery(
             self._writer,
             self._open.encoders,

@@ -31,7 +31,10 @@ POLL_SECONDS = 0.2
 
 
 class WriterLease:
-    """A writer's lease on an index, and the generations to write to. One per thread; use it with `with`.
+    """A writer's lease on an index, and the generations to write to. One per thread.
+
+    `with` takes the lease and releases it. Without `with`, the first `targets` takes it: for a writer that must
+    be able to start while the index is away.
 
     `holder` is 1-121 of `[A-Za-z0-9._:-]`; by default host, process and a random suffix.
     """
@@ -78,7 +81,7 @@ class WriterLease:
             IndexUnavailable: the lease cannot be renewed, so nothing may be written.
         """
         if self._lease is None:
-            raise LeaseLost("the writer holds no lease yet; use it with 'with'")
+            self._lease = self._take()
         is_old = self._clock() - self._renewed > self._seconds / 3
         if is_old or self.index.revision() != self._revision:
             try:

@@ -13,7 +13,7 @@ from apache_beam.runners.runner import PipelineResult
 from apache_beam.testing.util import assert_that, equal_to
 
 from pipelines.metrics import NAMESPACE
-from pipelines.transforms import Ingest
+from pipelines.transforms import EmbedAndWrite, Ingest
 from pipelines.worker_settings import WorkerSettings
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.messages import Message
@@ -54,6 +54,14 @@ def test_a_message_becomes_a_company_in_the_index(index: SqliteIndex, worker_set
     stored = index.get(index.live().name, ["a"])["a"]
     assert stored.company.description == "Makes fast boats."
     assert np.linalg.norm(stored.vector) == pytest.approx(1)
+
+
+def test_an_instance_takes_its_lease_with_its_first_batch(index: SqliteIndex, worker_settings: WorkerSettings) -> None:
+    # A runner also starts instances while the index is away.
+    instance = EmbedAndWrite(worker_settings)
+    instance.setup()
+    assert index.leases() == []
+    instance.teardown()
 
 
 def test_what_cannot_be_understood_is_a_dead_letter_and_the_rest_goes_on(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from similarity.errors import LeaseHeld, LeaseLost
+from similarity.errors import LeaseHeld
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.writer_leases import LEASE_PREFIX, LEASE_SECONDS, WriterLease, wait_for_writers, writer_leases
 from tests.contract.clock import Clock
@@ -80,9 +80,13 @@ def test_a_writer_that_lost_its_lease_takes_a_new_one_and_looks_again(index: Sql
         assert acknowledged(index) == [revision]
 
 
-def test_a_writer_that_was_not_entered_writes_nothing(index: SqliteIndex) -> None:
-    with pytest.raises(LeaseLost, match="use it with 'with'"):
-        WriterLease(index).targets()
+def test_a_writer_without_with_takes_its_lease_before_its_first_batch(index: SqliteIndex, clock: Clock) -> None:
+    writer = writer_of(index, clock)
+    assert index.leases() == []
+    assert [target.name for target in writer.targets()] == ["first"]
+    assert acknowledged(index) == [index.revision()]
+    writer.__exit__(None, None, None)
+    assert index.leases() == []
 
 
 def test_waiting_ends_when_the_last_writer_knows(index: SqliteIndex, clock: Clock) -> None:
