@@ -66,7 +66,7 @@ def similar_over_http(
         if question.min_probability is not None:
             options["min_probability"] = question.min_probability
         ranking = client.similar(
-            *(Anchor(company=each.company, text=each.text) for each in question.anchors),
+            *(Anchor(company=each.company, text=each.text, segment=each.segment) for each in question.anchors),
             **options,
         )
     misses = [miss.detail or f"there is no company {miss.asked!r}" for miss in ranking.misses]

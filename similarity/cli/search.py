@@ -18,13 +18,23 @@ from similarity.cli.context import (
     opened,
     progress,
 )
-from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
-from similarity.cli.tables import Line, OutputFormat, because, show, show_ranking, skipped, understood, unread
+from similarity.cli.http import UrlOption, connected, find_over_http, service_address, similar_over_http
+from similarity.cli.tables import (
+    Line,
+    OutputFormat,
+    because,
+    show,
+    show_ranking,
+    show_segments,
+    skipped,
+    understood,
+    unread,
+)
 from similarity.errors import InvalidInput
 from similarity.search.reranking.rank import Rank
 
 if TYPE_CHECKING:
-    from similarity.search.queries.question import Question
+    from similarity.search.queries.question import Anchor, Question
 
 search_commands = typer.Typer()
 
@@ -40,6 +50,7 @@ def similar(
     text: Annotated[
         str | None, typer.Option("--text", "-t", help="Describe a company in your own words instead")
     ] = None,
+    segment: Annotated[int | None, typer.Option(min=1, help="Only this line of business: see `segments`")] = None,
     unlike: Annotated[list[str] | None, typer.Option(help="But less like this company (repeatable)")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Leave this company out (repeatable)")] = None,
     exclude_list: Annotated[
@@ -81,12 +92,10 @@ def similar(
     from similarity.search.filters.text import parse_filters
     from similarity.search.queries.question import Anchor, Question
 
-    if bool(company) == (text is not None):
-        raise InvalidInput("give either a company or --text, for example: similarity similar nike.com")
     chosen = {"country": country, "industry": industry}
     filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
     question = Question(
-        anchors=[Anchor(text=text)] if text is not None else [Anchor(company=each) for each in company or ()],
+        anchors=_anchors(company or (), text, segment),
         negatives=[Anchor(company=each) for each in unlike or ()],
         filters=filters + parse_filters(only or ()),
         exclude=exclude or (),
@@ -103,6 +112,18 @@ def similar(
         if exclude_list:
             question = replace(question, exclude_lists=_shortlists(work, exclude_list))
         _similar_in_index(work, question, output, skip_unknown=skip_unknown, names_bundle=bundle is not None)
+
+
+def _anchors(companies: Sequence[str], text: str | None, segment: int | None) -> "list[Anchor]":
+    from similarity.search.queries.question import Anchor
+
+    if bool(companies) == (text is not None):
+        raise InvalidInput("give either a company or --text, for example: similarity similar nike.com")
+    if segment is not None and len(companies) != 1:
+        raise InvalidInput(
+            "--segment is about one company; give one, for example: similarity similar siemens --segment 3"
+        )
+    return [Anchor(text=text)] if text is not None else [Anchor(company=each, segment=segment) for each in companies]
 
 
 def _refuse_other_encoder(work: Opened) -> None:
@@ -134,8 +155,8 @@ def _similar_in_index(
     from similarity.search.searcher import Searcher
 
     # Stored vectors are compared without the encoder, which takes a second to load.
-    needs_encoder = question.explain > 0 or question.has_text
-    if names_bundle or (question.has_text and work.settings.bundle is not None):
+    needs_encoder = question.explain > 0 or question.needs_encoder
+    if names_bundle or (question.needs_encoder and work.settings.bundle is not None):
         _refuse_other_encoder(work)
     encoder = work.encoder(work.bundle()) if needs_encoder else None
     try:
@@ -165,6 +186,26 @@ def _similar_in_index(
             *unread(resolved, ranking.hits),
         ],
     )
+
+
+@search_commands.command()
+def segments(
+    company: Annotated[str, typer.Argument(help="Id, domain, name or alias")],
+    url: UrlOption = None,
+    index: IndexOption = None,
+) -> None:
+    """Print the lines of business of a company, with the numbers that `similarity similar --segment` takes."""
+    if address := service_address(url, index=index):
+        with connected(address) as client:
+            answer = client.segments(company)
+        show_segments(answer.company, answer.segments)
+        return
+    from similarity.search.searcher import Searcher
+
+    with opened(index) as work:
+        encoder = work.encoder(work.bundle())
+        found, parts, _ = Searcher(work.index, {encoder.encoder_id: encoder}).segments(company)
+        show_segments(found.document.company, parts)
 
 
 @search_commands.command()

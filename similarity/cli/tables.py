@@ -110,6 +110,15 @@ class NamedCompany(Protocol):
     def name(self) -> str: ...
 
 
+class NumberedText(Protocol):
+    """A segment of the library or of a service."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
 class WithWarning(Protocol):
     """The warning on a text that the encoder cannot read, of an anchor or a hit of the library or of a service."""
 
@@ -139,6 +148,17 @@ def show_ranking(
     names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
     asked = f"Competitors of {names}" if names else "Companies like this description"
     show(lines, output, title=f"{asked}, by {rank}")
+
+
+def show_segments(company: NamedCompany, segments: Iterable[NumberedText]) -> None:
+    """Print the lines of business of a company, one a line."""
+    lines = [printable(f"{each.number}  {each.text}") for each in segments]
+    sys.stdout.write(
+        "\n".join(
+            lines or [f"{company.name} ({company.id}) has no segments: its description is short, or about one business"]
+        )
+        + "\n"
+    )
 
 
 def unread(anchors: Iterable[WithWarning], hits: Sequence[WithWarning]) -> list[str]:

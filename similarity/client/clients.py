@@ -62,6 +62,7 @@ class Methods(Connection[Http]):
     table = Method(queries.table)
     find = Method(queries.find)
     company = Method(queries.company)
+    segments = Method(queries.segments)
     match = Method(queries.match)
     map = Method(queries.map_of)
     ready = Method(queries.ready)

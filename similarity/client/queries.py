@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
 from similarity.client.problems import Problem, problem_of
 from similarity.client.question import Anchor, Question, QuestionOptions
-from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking
+from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking, Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,13 @@ class StoredCompany:
     warning: str | None = None
     updated_at: datetime | None = None
     embedded_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanySegments(StoredCompany):
+    """A company and the lines of business in its description; no `segments` if it is about one."""
+
+    segments: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +183,12 @@ def find(query: str, *, limit: int | None = None) -> Call[FoundCompanies]:
     """Return companies found by domain, by the start of a name or alias, then by words."""
     path = path_of("companies", parameters={"q": query, "limit": limit})
     return Call("GET", path, json_reader(FoundCompanies))
+
+
+def segments(reference: str, *, resolve: Literal["exact"] | None = None) -> Call[CompanySegments]:
+    """Return the lines of business of a company; `Anchor(company=..., segment=number)` is about one of them."""
+    path = path_of("segments", reference, parameters={"resolve": resolve})
+    return Call("GET", path, json_reader(CompanySegments))
 
 
 def company(reference: str, *, resolve: Literal["exact", "id"] | None = None) -> Call[StoredCompany]:

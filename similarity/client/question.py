@@ -21,7 +21,8 @@ SHORT_FILTERS = {"country": "country", "industry": "industry", "tag": "tags"}
 class Anchor:
     """A company (by id, domain, name or alias), or a description in free text, that hits should be similar to.
 
-    `weight`: relative to the other anchors, by default 1; negatives have none.
+    `segment`: number of the only line of business of the company that counts (see `segments`). `weight`: relative to
+    the other anchors, by default 1; negatives have none.
 
     Raises:
         InvalidInput: both or neither of company and text are given.
@@ -30,6 +31,7 @@ class Anchor:
     company: str | None = None
     text: str | None = None
     weight: float | None = None
+    segment: int | None = None
 
     def __post_init__(self) -> None:
         if (self.company is None) == (self.text is None):

@@ -41,6 +41,14 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A line of business in a company's description: `number` is for `Anchor.segment`."""
+
+    number: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskedAnchor:
     """An anchor or a negative as the service resolved it; `company` is None for free text.
 
@@ -51,6 +59,7 @@ class AskedAnchor:
     asked: str = ""
     company: CompanyRecord | None = None
     text: str | None = None
+    segment: Segment | None = None
     weight: float = 1.0
     redirected_from: str | None = None
     confidence: float = 1.0

@@ -22,6 +22,7 @@ from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
 from similarity.search.explanations.explanation import ExplainingPhrase, facts_of, shared_facts
+from similarity.search.explanations.segments import Segment
 from similarity.search.filters.countries import with_countries
 from similarity.search.filters.level_ranges import with_levels
 from similarity.search.location import Location, place_of
@@ -84,7 +85,8 @@ class Searcher:
             EncoderNotLoaded: the query has free text, and the generation's encoder is not among the encoders.
             NotCalibrated: `min_probability` is given, and the generation has no calibrator.
             RankingExpired: the generation of the previous page was retired.
-            InvalidInput: a company is both anchor and negative, or the vectors of anchors and negatives cancel out.
+            InvalidInput: a company is both anchor and negative, the vectors of anchors and negatives cancel out, or a
+                segment does not exist.
         """
         query = Question(anchors=[Anchor(company=question)]) if isinstance(question, str) else question
 
@@ -159,6 +161,23 @@ class Searcher:
 
         return retry_if_retired(run_once)
 
+    def segments(self, reference: str, *, exact: bool = False) -> tuple[FoundCompany, tuple[Segment, ...], Generation]:
+        """Return the company that `reference` resolves to, and the lines of business in its description.
+
+        None if it is about one business. `Anchor.segment` is the number of one of them.
+
+        Raises:
+            UnknownCompany, AmbiguousCompany: as `company`.
+            EncoderNotLoaded: the encoder of the live generation is not among the encoders.
+        """
+
+        def run_once() -> tuple[FoundCompany, tuple[Segment, ...], Generation]:
+            live = self.live()
+            found = Resolver(self.index, live, exact).company(reference)
+            return found, self._segments([found.document.company], live)[0], live
+
+        return retry_if_retired(run_once)
+
     def find(self, query: str, *, limit: int = 10) -> tuple[list[Company], Generation]:
         """Return the `suggested_companies` of a query, and their generation."""
 
@@ -226,6 +245,7 @@ class Searcher:
             question,
             Resolver(self.index, generation, question.exact),
             lambda texts: self.encoders.text_vectors(generation).encode(texts, generation),
+            lambda companies: self._segments(companies, generation),
             max_similar_names=max_similar_names,
         )
 
@@ -260,7 +280,14 @@ class Searcher:
         if explainer is None:
             reason = self.encoders.text_vectors(generation).reason_unavailable(generation)
             return [], (f"no phrases were computed: {reason}",)
-        return explainer.phrases([_company_or_text(anchor) for anchor in resolved.anchors], companies), ()
+        anchors = [_company_or_text(anchor) for anchor in resolved.anchors]
+        return explainer.phrases(anchors, companies, segments=[anchor.segment for anchor in resolved.anchors]), ()
+
+    def _segments(self, companies: Sequence[Company], generation: Generation) -> list[tuple[Segment, ...]]:
+        explainer = self.encoders.explainer(generation)
+        if explainer is None:
+            raise EncoderNotLoaded(self.encoders.text_vectors(generation).reason_unavailable(generation) or "")
+        return explainer.segments(companies)
 
     def _generation_of(self, position: Position) -> Generation:
         generations = {generation.name: generation for generation in self.index.generations()}
@@ -309,7 +336,7 @@ def _position(last: RankedHit, question: Question, generation: Generation) -> Po
 
 def _ranked_anchor(anchor: ResolvedAnchor) -> RankedAnchor:
     return RankedAnchor(
-        described=_company_or_text(anchor), vector=anchor.vector, weight=anchor.weight, language=anchor.language
+        described=anchor.described, vector=anchor.vector, weight=anchor.weight, language=anchor.language
     )
 
 

@@ -10,6 +10,7 @@ from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidFilter
 from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 from similarity.index.filters import FieldFilter
+from similarity.search.explanations.segments import MOST_SEGMENTS
 from similarity.search.queries import question as search
 from similarity.search.reranking.rank import Rank
 
@@ -96,11 +97,17 @@ class Negative(_Body):
         default=None, description="A company's id, domain, name or alias.", examples=["nike"]
     )
     text: Text | None = Field(default=None, examples=["rents out e-scooters"])
+    segment: Annotated[int, Field(ge=1, le=MOST_SEGMENTS)] | None = Field(
+        default=None,
+        description="Only this line of business of the company counts: a number of `GET /segments/{company_id}`.",
+    )
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.company is None) == (self.text is None):
             raise PydanticCustomError("one_of_both", "give either company or text")
+        if self.segment is not None and self.company is None:
+            raise PydanticCustomError("segment_of_text", "only a company has segments; leave segment out")
         return self
 
     def anchor(self) -> search.Anchor:
@@ -174,6 +181,11 @@ class Criteria(_Body):
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
 
+    @property
+    def segments(self) -> int:
+        """How many anchors and negatives are segments; each runs the encoder, as a reason does."""
+        return sum(each.segment is not None for each in (*self.anchors, *self.negatives))
+
     def asked(self) -> search.Question:
         """Return the library question."""
         return search.Question(
@@ -223,11 +235,11 @@ class Batch(_Body):
 
     @model_validator(mode="after")
     def _explains_little(self) -> Self:
-        explained = sum(question.reasons for question in self.questions)
+        explained = sum(question.reasons + question.segments for question in self.questions)
         if explained > MAX_EXPLAINED:
             raise PydanticCustomError(
                 "too_many_reasons",
-                "the queries ask for {explained} reasons; a batch may ask for {most} in total",
+                "the queries ask for {explained} reasons and segments; a batch may ask for {most} in total",
                 {"explained": explained, "most": MAX_EXPLAINED},
             )
         return self

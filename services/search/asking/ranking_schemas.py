@@ -20,12 +20,26 @@ from ..wire.problem_documents import (
 from .schemas import CompanyAnswer, CompanyRecord, LanguageWarning, Source
 
 
+class SegmentRecord(BaseModel):
+    """A line of business in a company's description."""
+
+    number: int = Field(description="From 1; send it as `segment` of an anchor.", examples=[3])
+    text: str = Field(description="Its phrases, as they are written.", examples=["rail vehicles; rail automation"])
+
+
+class CompanySegments(CompanyAnswer):
+    """A company and the lines of business in its description."""
+
+    segments: list[SegmentRecord] = Field(description="Empty if the description is about one business.")
+
+
 class AskedFor(BaseModel):
     """An anchor or a negative of the query, resolved."""
 
     asked: str = Field(description="The reference in the query.", examples=["nike.com"])
     company: CompanyRecord | None = Field(description="The company that it names; null for free text.")
     text: str | None = Field(default=None, description="The free text; null for a company.")
+    segment: SegmentRecord | None = Field(default=None, description="Set if only this line of business counts.")
     weight: float = Field(default=1.0, description="Relative to the other anchors.")
     redirected_from: str | None = Field(
         default=None, description="The domain, name or alias in the query, if it was not the id."

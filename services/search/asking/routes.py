@@ -9,10 +9,22 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from ..guards.callers import Scope, needs
+from ..wire import problems
 from ..wire.declarations import NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
 from ..wire.etags import with_etag
 from .locate_routes import locate_routes
-from .schemas import Alive, CompanyAnswer, CompanyQuery, DeclaredAttributes, FindQuery, FoundCompanies, NoQuery, Ready
+from .ranking_schemas import CompanySegments
+from .schemas import (
+    Alive,
+    CompanyAnswer,
+    CompanyQuery,
+    DeclaredAttributes,
+    FindQuery,
+    FoundCompanies,
+    NoQuery,
+    Ready,
+    ResolveQuery,
+)
 from .service import SearchService
 from .similar_routes import ETAG, JSON, UNCHANGED, Reference, similar_routes
 
@@ -61,6 +73,20 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         found = service.stored(company_id) if by_id else service.company(company_id, exact=query.resolve == "exact")
         answer = Response(found.model_dump_json(), media_type=JSON)
         return with_etag(request, answer)
+
+    @router.get(
+        "/segments/{company_id:path}",
+        tags=["Companies"],
+        summary="Lines of business of a company",
+        responses=declared(*NAME_PROBLEMS, problems.ENCODER_NOT_LOADED),
+        dependencies=[needs(Scope.READ)],
+    )
+    def segments(company_id: Reference, query: Annotated[ResolveQuery, Query()]) -> CompanySegments:
+        """Returns the lines of business in the company's description; runs the encoder.
+
+        To find the competitors of one of them, send its number as `segment` of an anchor to `POST /similar`.
+        """
+        return service.segments(company_id, exact=query.resolve == "exact")
 
     @router.get("/healthz", tags=["Operation"], summary="Is the process alive?")
     def healthz() -> Alive:

@@ -47,6 +47,15 @@ class CompanyQuery(Closed):
     )
 
 
+class ResolveQuery(Closed):
+    """The parameters of a question about one company."""
+
+    resolve: Literal["exact"] | None = Field(
+        default=None,
+        description="`exact`: only by id, domain, name or alias. Without it, also by a similar name.",
+    )
+
+
 class NoQuery(Closed):
     """No parameters: any parameter is an error."""
 

@@ -36,6 +36,7 @@ from .question_schemas import (
 from .ranking_schemas import (
     Answered,
     BatchAnswer,
+    CompanySegments,
     Located,
     Ranking,
     Refused,
@@ -44,7 +45,7 @@ from .ranking_schemas import (
 )
 from .recent_counts import RecentCounts
 from .schemas import CompanyAnswer, DeclaredAttributes, DeclaredType, FindQuery, FoundCompanies, Ready
-from .shaping import located_members, ranking_members
+from .shaping import located_members, ranking_members, segment_of
 
 MAX_ERRORS_NAMED = 5
 
@@ -196,6 +197,17 @@ class SearchService:
         """
         found, live = self.searcher.company(reference, exact=exact)
         return CompanyAnswer(**company_members(found, reference, live))
+
+    def segments(self, reference: str, *, exact: bool = False) -> CompanySegments:
+        """Return the company that `reference` resolves to, and the lines of business in its description.
+
+        Raises:
+            UnknownCompany, AmbiguousCompany, EncoderNotLoaded: as `Searcher.segments`.
+        """
+        found, segments, live = self.searcher.segments(reference, exact=exact)
+        return CompanySegments(
+            **company_members(found, reference, live), segments=[segment_of(each) for each in segments]
+        )
 
     def stored(self, company_id: str) -> CompanyAnswer:
         """Return the company with this id.

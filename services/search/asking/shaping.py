@@ -7,6 +7,7 @@ from typing import Any, cast
 from similarity.company import Company, time_of_version
 from similarity.search import ranking as search
 from similarity.search.explanations.explanation import ExplainingPhrase, SharedFact
+from similarity.search.explanations.segments import Segment
 from similarity.search.location import Location
 from similarity.search.queries.resolution import ResolvedAnchor, Unresolved
 from similarity.search.reranking.facts import RankFact
@@ -14,7 +15,7 @@ from similarity.search.reranking.facts import RankFact
 from ..wire.failures import problem_of
 from ..wire.problem_documents import CompanyReference
 from .answers import company_members, model_of, record_of
-from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason, RemovalRecord
+from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason, RemovalRecord, SegmentRecord
 
 
 def ranking_members(ranking: search.Ranking, members: Collection[str] | None) -> dict[str, Any]:
@@ -48,6 +49,7 @@ def asked_for(anchor: ResolvedAnchor) -> AskedFor:
     return AskedFor(
         asked=anchor.reference,
         company=record_of(document.company),
+        segment=None if anchor.segment is None else segment_of(anchor.segment),
         weight=anchor.weight,
         redirected_from=None if anchor.reference == document.id else anchor.reference,
         confidence=anchor.confidence,
@@ -57,6 +59,11 @@ def asked_for(anchor: ResolvedAnchor) -> AskedFor:
         embedded_at=document.embedded_at,
         duplicates=list(anchor.duplicates),
     )
+
+
+def segment_of(segment: Segment) -> SegmentRecord:
+    """The model of a segment."""
+    return SegmentRecord(number=segment.number, text=segment.text)
 
 
 def miss_of(unresolved: Unresolved) -> Miss:

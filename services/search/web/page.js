@@ -20,6 +20,7 @@ import { startNotes } from "./notes.js";
 import { remember, showRecent, startRecent } from "./recent.js";
 import { showQuestion, titleOf } from "./question.js";
 import { addPage, addReasons, openAll, rowOf, showHits, showNew, showRows, shownHits } from "./results.js";
+import { loadSegments } from "./segments.js";
 import { markListed, startShortlists } from "./shortlists.js";
 import { isReversed, labelOf, sortKey } from "./sorting.js";
 import { DEFAULT_K, addressOf, current, follow, go, note, noteIds, onlyWords, requestFor } from "./state.js";
@@ -120,6 +121,7 @@ function showAnswer(found, signal) {
   // Each of these stands by itself: one that fails says so and leaves the ranking as it is.
   softly(loadVerdicts)(found, signal);
   softly(loadFacets)(found, signal);
+  softly(loadSegments)(found, signal);
   softly(loadMap)(signal);
   softly(hideLess)(signal);
   if (current().list) softly(async () => showNew(await newSinceLook(current().list, signal)))();

@@ -57,7 +57,8 @@ function anchorCard(anchor, position, several) {
     el("p", { id: `anchor-${position}`, class: "about", lang: language === "und" ? null : language, dir: "auto", tabindex: "0", role: "group",
       "aria-label": `Description of ${nameOf(anchor)}` }, wordsOf(anchor)),
     warning && el("p", { class: "tag" }, warning),
-    company && !several && el("p", { class: "note" }, provenance(anchor)));
+    company && !several && el("p", { class: "note" }, provenance(anchor)),
+    company && !several && el("div", { id: "segments", class: "part" }));
 }
 
 function provenance({ company, updated_at, redirected_from, confidence }) {

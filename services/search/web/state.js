@@ -1,6 +1,7 @@
 // The question on the page. The address carries all of it, so every view can be shared and gone back to:
 //   ?company=ID | text=WORDS   an anchor (repeatable); weight=2 after it is its weight
 //   unlike=ID | unlike_text=   a negative
+//   segment=3                  the line of business of the company before it
 //   country= industry= tag=    any of these; filter= takes FIELD=VALUE, !=, >=, <=, > and <, like the API
 //   exclude_list=              a saved list of companies that are left out; repeatable
 //   exclude=                   repeatable; more than a few go into the part after #, which browsers
@@ -98,11 +99,15 @@ export const onlyWords = (text) => ({ ...asSeen(), anchors: [{ text, weight: 1 }
 
 export function addressOf({ anchors, negatives, filters, exclude, excludeLists, rank, minProbability, k, map, list, sort, view, columns }) {
   const params = new URLSearchParams();
-  for (const { company, text, weight } of anchors) {
+  for (const { company, text, weight, segment } of anchors) {
     params.append(...(company ? ["company", company] : ["text", text]));
     if (weight !== 1) params.append("weight", weight);
+    if (segment) params.append("segment", segment);
   }
-  for (const { company, text } of negatives) params.append(...(company ? ["unlike", company] : ["unlike_text", text]));
+  for (const { company, text, segment } of negatives) {
+    params.append(...(company ? ["unlike", company] : ["unlike_text", text]));
+    if (segment) params.append("segment", segment);
+  }
   for (const pair of filterParams(filters)) params.append(...pair);
   for (const name of excludeLists) params.append("exclude_list", name);
   const few = exclude.length <= FEW_EXCLUSIONS;
@@ -122,11 +127,13 @@ export function addressOf({ anchors, negatives, filters, exclude, excludeLists, 
 function readAddress({ search, hash } = location) {
   const read = { ...structuredClone(EMPTY), ...lastView() };
   const filters = new Map();
+  let last = null; // anchor or negative
   for (const [name, value] of [...new URLSearchParams(search), ...new URLSearchParams(hash.slice(1))]) {
-    if (name === "company" || name === "text") read.anchors.push({ [name]: value, weight: 1 });
+    if (name === "company" || name === "text") read.anchors.push(last = { [name]: value, weight: 1 });
     else if (name === "weight" && read.anchors.length && Number(value) > 0) read.anchors.at(-1).weight = Number(value);
-    else if (name === "unlike") read.negatives.push({ company: value });
-    else if (name === "unlike_text") read.negatives.push({ text: value });
+    else if (name === "unlike") read.negatives.push(last = { company: value });
+    else if (name === "unlike_text") read.negatives.push(last = { text: value });
+    else if (name === "segment" && last?.company && /^[1-9]$/.test(value)) last.segment = Number(value);
     else if (name in DIRECT) addCondition(filters, DIRECT[name], "=", value);
     else if (name === "filter") readCondition(filters, value);
     else if (name === "exclude") read.exclude.push(value);
@@ -184,7 +191,7 @@ export function questionOf({ anchors, negatives, filters, exclude, excludeLists,
 
 export function stateOf(question) {
   const { anchors = [], negatives = [], filters = [], exclude = [], exclude_lists = [], rank = "business", min_probability = null, k = DEFAULT_K } = question;
-  const filled = (each) => (each.company ? { company: each.company } : { text: each.text });
+  const filled = (each) => (each.company ? { company: each.company, ...(each.segment ? { segment: each.segment } : {}) } : { text: each.text });
   return {
     ...asSeen(), exclude, excludeLists: exclude_lists, rank, k, minProbability: min_probability,
     anchors: anchors.map((anchor) => ({ ...filled(anchor), weight: anchor.weight ?? 1 })),
@@ -201,7 +208,7 @@ export function requestFor(path, asked, extra = {}) {
   const { anchors, negatives, filters, exclude, excludeLists, rank, minProbability, k } = asked;
   const [first, ...others] = anchors;
   // Several companies are posted: the one in a path must be known, and of a list any may have been deleted.
-  const isPlain = !others.length && first.weight === 1 && negatives.every(({ company }) => company);
+  const isPlain = !others.length && first.weight === 1 && !first.segment && negatives.every(({ company, segment }) => company && !segment);
   const isShort = exclude.length <= MOST_EXCLUDED && filterParams(filters).length <= MOST_CONDITIONS;
   const params = [["k", k], ["rank", rank], ...filterParams(filters)];
   if (first.text) params.unshift(["text", first.text]);

@@ -24,6 +24,7 @@ from similarity.search.explanations.explanation import (
     explaining_phrases,
     occlusion_texts,
 )
+from similarity.search.explanations.segments import Segment, part_of, segments_of
 
 CACHE_BYTES = 64 << 20
 SMALL_BATCH = 4
@@ -65,25 +66,43 @@ class Explainer:
         """Size of the cache in bytes, estimated."""
         return self._cache.size
 
-    def phrases(self, anchors: Sequence[Described], hits: Sequence[Company]) -> list[tuple[ExplainingPhrase, ...]]:
+    def segments(self, companies: Sequence[Company]) -> list[tuple[Segment, ...]]:
+        """Return the lines of business in the description of each company; none if it is about one business."""
+        found = self._found(companies)
+        return [segments_of(found[_key(company)]) for company in companies]
+
+    def phrases(
+        self,
+        anchors: Sequence[Described],
+        hits: Sequence[Company],
+        *,
+        segments: Sequence[Segment | None] = (),
+    ) -> list[tuple[ExplainingPhrase, ...]]:
         """Return the explaining phrases of each hit and its nearest anchor, the best matching pair first.
 
-        `anchors`: at least one, in the order of the query, without negatives. All texts that are not cached go to
-        the encoder in one call.
+        `anchors`: at least one, in the order of the query, without negatives. `segments`: for each anchor, the only
+        part of its description to take phrases from, or None. All texts that are not cached go to the encoder in one
+        call.
         """
         if not hits:
             return []
-        wanted = {_key(each): each for each in (*anchors, *hits)}
-        # It may raise: call it before other threads can wait for this one's results.
-        if self._cache.missing(wanted) > SMALL_BATCH:
-            self._before_much()
-        found = self._cache.get_all(wanted, self._occlusions)
-        of_anchors = [found[_key(anchor)] for anchor in anchors]
+        found = self._found([*anchors, *hits])
+        of_anchors = [
+            part_of(found[_key(anchor)], segment)
+            for anchor, segment in zip(anchors, segments or [None] * len(anchors), strict=True)
+        ]
         return [explaining_phrases(of_anchors, found[_key(hit)]) for hit in hits]
 
     def forget(self, company_ids: Collection[str]) -> None:
         """Remove the descriptions of these companies from the cache."""
         self._cache.forget(company_ids)
+
+    def _found(self, described: Sequence[Described]) -> dict[Key, Occlusions]:
+        wanted = {_key(each): each for each in described}
+        # It may raise: call it before other threads can wait for this one's results.
+        if self._cache.missing(wanted) > SMALL_BATCH:
+            self._before_much()
+        return self._cache.get_all(wanted, self._occlusions)
 
     def _occlusions(self, described: Sequence[Described]) -> list[Occlusions]:
         settings = self._encoder.text_settings

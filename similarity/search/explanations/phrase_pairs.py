@@ -99,13 +99,14 @@ def salience(
         - LATENESS * phrase.start / last
         - HISTORY * is_history(phrase.text)
         - BESIDE_THE_POINT * ((MASK in text) + is_general(phrase.text))
-        + LENGTH * np.log1p(min(_content_words(phrase.text), MOST_WORDS))
+        + LENGTH * np.log1p(min(content_words(phrase.text), MOST_WORDS))
         for phrase, text, change, is_unread in zip(phrases, masked, changes, unread, strict=True)
     ]
     return np.array(found, dtype=np.float32)
 
 
-def _content_words(text: str) -> int:
+def content_words(text: str) -> int:
+    """Return the number of distinct words of three letters and more that are no stop words."""
     return len({word.lower() for word in _WORD.findall(text) if len(word) > 2} - STOP_WORDS)
 
 

@@ -14,17 +14,23 @@ from similarity.search.reranking.rank import Rank
 class Anchor:
     """A company, or a description in free text, that hits should be similar to (as a negative: not similar to).
 
-    `company`: an id, domain, name or alias. `weight`: relative to the other anchors; negatives all weigh the same.
+    `company`: an id, domain, name or alias. `segment`: number of the only line of business that counts, of those that
+    `Searcher.segments` returns; None for the whole company. `weight`: relative to the other anchors; negatives all
+    weigh the same.
 
     Raises:
-        InvalidInput: neither or both of company and text are given, one is blank, or the weight is not above 0.
+        InvalidInput: neither or both of company and text are given, one is blank, a text has a segment, or the weight
+            is not above 0.
     """
 
     company: str | None = None
     text: str | None = None
     weight: float = 1.0
+    segment: int | None = None
 
     def __post_init__(self) -> None:
+        if self.segment is not None and self.company is None:
+            raise InvalidInput("only a company has segments; give a company, or leave the segment out")
         if (self.company is None) == (self.text is None):
             raise InvalidInput("an anchor is either a company or a text; give one of the two")
         if not self.reference.strip():
@@ -77,9 +83,9 @@ class Question:
             )
 
     @property
-    def has_text(self) -> bool:
-        """Whether an anchor or a negative is free text, which needs the encoder."""
-        return any(each.text is not None for each in (*self.anchors, *self.negatives))
+    def needs_encoder(self) -> bool:
+        """Whether an anchor or a negative is free text or a segment of a company, whose vectors are not stored."""
+        return any(each.text is not None or each.segment is not None for each in (*self.anchors, *self.negatives))
 
     @property
     def _has_one_anchor_only(self) -> bool:

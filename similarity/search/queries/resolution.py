@@ -10,12 +10,15 @@ from similarity.preparation.language import detect_language
 from similarity.preparation.words import has_content
 from similarity.search.duplicates import SHARED_HOSTS, Identity
 from similarity.search.errors import AmbiguousCompany, TooFewWords, UnknownCompany
+from similarity.search.explanations.segments import Segment
 from similarity.search.names.comparison import domain_of
 from similarity.search.names.namesakes import namesake_warning
 from similarity.search.names.resolver import CANDIDATES_SHOWN, FoundCompany, Resolved, Resolver, without_description
 from similarity.search.queries.question import Anchor, Question
+from similarity.search.queries.segments import NamedSegment, Segments, named_segments
 from similarity.search.queries.vector import query_vector
 from similarity.search.readability import language_warning
+from similarity.search.reranking.pair_features import FINE_INDUSTRY
 
 MAX_SIMILAR_NAMES = 20
 
@@ -32,8 +35,9 @@ class Role(StrEnum):
 class ResolvedAnchor:
     """An anchor or a negative with its vector. `document`: the company; None if `reference` is free text.
 
-    `languages`: those that the encoder reads. `confidence`, `others`: see `FoundCompany`. `duplicates`: ids of
-    companies that would be hits but are the same company.
+    `segment`: the only line of business of the company that counts; None for the whole company. `languages`: those
+    that the encoder reads. `confidence`, `others`: see `FoundCompany`. `duplicates`: ids of companies that would be
+    hits but are the same company.
     """
 
     reference: str
@@ -41,6 +45,7 @@ class ResolvedAnchor:
     document: EmbeddedCompany | None
     vector: Vector
     languages: tuple[str, ...]
+    segment: Segment | None = None
     confidence: float = 1.0
     others: tuple[Company, ...] = ()
     duplicates: tuple[str, ...] = ()
@@ -58,9 +63,23 @@ class ResolvedAnchor:
         return language_warning("description", self.document.company.description, self.language, self.languages)
 
     @property
-    def identity(self) -> tuple[str, str]:
-        """A key: equal for two references to the same company, and for two equal texts."""
-        return ("text", self.reference) if self.document is None else ("company", self.document.id)
+    def identity(self) -> tuple[str, str, int]:
+        """A key: equal for two references to the same company (and segment), and for two equal texts."""
+        if self.document is None:
+            return "text", self.reference, 0
+        return "company", self.document.id, self.segment.number if self.segment else 0
+
+    @property
+    def described(self) -> Company | str:
+        """What the hits are compared with: the text, or the company with the words that count as its description."""
+        if self.document is None:
+            return self.reference
+        company = self.document.company
+        if self.segment is None:
+            return company
+        # The industry is that of the whole company.
+        others = {name: value for name, value in company.attributes.items() if name != FINE_INDUSTRY}
+        return replace(company, description=self.segment.text, industry="", attributes=others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +131,20 @@ def resolve_question(
     question: Question,
     resolver: Resolver,
     encode: Callable[[Sequence[str]], dict[str, Vector]],
+    segments: Segments,
     *,
     max_similar_names: int = MAX_SIMILAR_NAMES,
 ) -> ResolvedQuestion:
     """Resolve the references of `question`. If it has free texts, `encode` returns their vectors.
 
-    Similar names, whose search is slow, are searched for at most `max_similar_names` references.
+    `segments` returns those of companies of which an anchor or a negative names one. Similar names, whose search is
+    slow, are searched for at most `max_similar_names` references.
 
     Raises:
         UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
         TooFewWords: a text has no word to rank by.
-        InvalidInput: a company is both anchor and negative, or anchors and negatives cancel out.
+        InvalidInput: a company is both anchor and negative, anchors and negatives cancel out, or a segment does not
+            exist.
     """
     both = (*question.anchors, *question.negatives)
     references = [each.company for each in both if each.company is not None]
@@ -139,22 +161,17 @@ def resolve_question(
 
     brief = replace(resolver, exact=True, shorten=shorten)
     omitted = brief.companies(question.exclude, max_similar_searches=suggested)
-    texts = [each.text for each in both if each.text is not None]
-    for text in texts:
-        # People who describe what they look for write two words, such as "insulin pumps".
-        if not has_content(text, at_least=1):
-            raise TooFewWords(f"the text {text!r:.100}")
-    vectors = encode(texts) if texts else {}
+    named = named_segments(both, known, segments)
+    words = [*_texts(both), *(each.words for each in named.values())]
+    sources = _Sources(known, encode(words) if words else {}, named, resolver.generation.languages)
     unresolved: list[Unresolved] = []
-    languages = resolver.generation.languages
-    anchors = _resolved(question.anchors, Role.ANCHOR, known, vectors, unresolved, languages=languages)
+    anchors = _resolved(question.anchors, Role.ANCHOR, sources, unresolved)
     if not anchors:
         raise _no_anchor(unresolved)
-    negatives = _resolved(question.negatives, Role.NEGATIVE, known, vectors, unresolved, languages=languages)
+    negatives = _resolved(question.negatives, Role.NEGATIVE, sources, unresolved)
     _refuse_overlap(anchors, negatives)
-
-    excluded: dict[str, Identity] = {}
     excluded_ids = {each.document.id for each in (*anchors, *negatives) if each.document is not None}
+    excluded: dict[str, Identity] = {}
     for reference in dict.fromkeys(question.exclude):
         found = omitted[reference]
         if isinstance(found, FoundCompany):
@@ -179,6 +196,15 @@ def resolve_question(
     )
 
 
+def _texts(anchors: Sequence[Anchor]) -> list[str]:
+    texts = [each.text for each in anchors if each.text is not None]
+    for text in texts:
+        # People who describe what they look for write two words, such as "insulin pumps".
+        if not has_content(text, at_least=1):
+            raise TooFewWords(f"the text {text!r:.100}")
+    return texts
+
+
 def require_vector(document: EmbeddedCompany) -> None:
     """Raise TooFewWords if the company has no vector."""
     if not document.has_vector:
@@ -189,14 +215,21 @@ def _too_few_words(document: EmbeddedCompany) -> TooFewWords:
     return TooFewWords(f"the description of {document.company.name} ({document.id})")
 
 
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What anchors are resolved with: companies by reference, vectors by text, segments by anchor."""
+
+    companies: Mapping[str, Resolved]
+    vectors: Mapping[str, Vector]
+    segments: Mapping[Anchor, NamedSegment]
+    languages: tuple[str, ...]
+
+
 def _resolved(
     anchors: Sequence[Anchor],
     role: Role,
-    known: Mapping[str, Resolved],
-    vectors: Mapping[str, Vector],
+    sources: _Sources,
     unresolved: list[Unresolved],
-    *,
-    languages: tuple[str, ...],
 ) -> tuple[ResolvedAnchor, ...]:
     """Return the anchors that are free text or a company with a vector; the others are added to `unresolved`."""
     resolved: list[ResolvedAnchor] = []
@@ -208,24 +241,26 @@ def _resolved(
                     reference=reference,
                     weight=weight,
                     document=None,
-                    vector=vectors[reference],
-                    languages=languages,
+                    vector=sources.vectors[reference],
+                    languages=sources.languages,
                 )
             )
             continue
-        found = known[anchor.company]
+        found = sources.companies[anchor.company]
         if not isinstance(found, FoundCompany):
             unresolved.append(Unresolved(reference, role, found))
         elif not found.document.has_vector:
             unresolved.append(Unresolved(reference, role, _too_few_words(found.document)))
         else:
+            named = sources.segments.get(anchor)
             resolved.append(
                 ResolvedAnchor(
                     reference=reference,
                     weight=weight,
                     document=found.document,
-                    vector=found.document.vector,
-                    languages=languages,
+                    vector=found.document.vector if named is None else sources.vectors[named.words],
+                    languages=sources.languages,
+                    segment=None if named is None else named.segment,
                     confidence=found.confidence,
                     others=found.others,
                 )

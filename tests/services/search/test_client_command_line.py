@@ -91,6 +91,14 @@ def test_competitors_are_printed_as_of_an_index(run: Run, url: str) -> None:
     assert "Zapatos" not in said.out
 
 
+def test_lines_of_business_are_printed_and_one_of_them_can_be_asked_about(run: Run, url: str) -> None:
+    assert (
+        "Acme Shoes, Inc. (acme) has no segments: its description is short" in run("segments", "acme", "--url", url).out
+    )
+    assert "there is no segment 2 of Acme Shoes" in run("similar", "acme", "--segment", "2", "--url", url).error
+    assert "--segment is about one company" in run("similar", "acme", "boots", "--segment", "1", "--url", url).error
+
+
 def test_the_address_may_come_from_the_environment(run: Run, url: str) -> None:
     said = run("similar", "acme", "--format", "json", "--country", "France", SIMILARITY_URL=url)
     assert [(hit["rank"], hit["id"]) for hit in json.loads(said.out)] == [(1, "clogs")]

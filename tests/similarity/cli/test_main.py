@@ -289,6 +289,25 @@ def test_similar_answers_free_text_as_csv(filled: Shell) -> None:
     assert {row["id"] for row in rows} == {"brew", "hops", "keg"}
 
 
+def test_one_line_of_business_can_be_asked_about(filled: Shell, tmp_path: Path) -> None:
+    both = (
+        "The group brews lager, pilsner and wheat beer in four breweries. It bottles cider and ale for pubs. It "
+        "delivers kegs of craft beer to restaurants. It makes malt and hops extracts for other breweries. It sells its "
+        "beer brands in supermarkets. The other division takes savings deposits of families. It lends mortgages to "
+        "home buyers. It grants consumer credit and loans to small firms. It runs current accounts and payment cards "
+        "for its bank customers. It offers savings accounts and investment funds in bank branches. It insures loans of "
+        "its borrowers against default."
+    )
+    shell = Shell(tmp_path)
+    shell("ingest", shell.write("companies.csv", [*COMPANIES, ("both", "Both plc", both, "", "")]))
+    segments = dict(line.split("  ", 1) for line in shell("segments", "Both plc").splitlines())
+    for word, expected in (("lager", {"brew", "hops", "keg"}), ("deposits", {"bank", "loan"})):
+        [number] = [number for number, text in segments.items() if word in text]
+        rows = json.loads(shell("similar", "both", "--segment", number, "-k", "2", "-f", "json"))
+        assert {row["id"] for row in rows} <= expected
+    assert "Brew Ltd. (brew) has no segments" in filled("segments", "brew")
+
+
 def test_filters_of_any_field_narrow_the_answer(shell: Shell) -> None:
     records = [
         {"id": name, "name": name.title(), "description": f"{name} brews beer and ale.", "staff": staff, "tags": tags}

@@ -201,7 +201,7 @@ def test_what_is_excluded_is_kept_without_its_description_and_removes_its_duplic
     resolver = Resolver(index, index.live())
     for question in (named, listed):
         assert not {"anvils", "anvils-2"} & {hit.company.id for hit in Searcher(index).search(question).hits}
-        excluded = resolve_question(question, resolver, lambda _: {}).excluded
+        excluded = resolve_question(question, resolver, lambda _: {}, lambda _: []).excluded
         assert len(repr(excluded)) < 200
 
 
