@@ -1,18 +1,21 @@
 """Does an encoder find competitors across languages?
 
-    python -m benchmarks.languages --bundle multilingual --retold languages_dev.jsonl --judged dev.tsv \
-        --companies companies.jsonl --index companies.db
+    python -m benchmarks.languages --retold languages_dev.jsonl --judged dev.tsv --companies companies.jsonl \
+        --index companies.db
 
-Two tables:
+Three tables:
 
 - *retold* (with `--retold`, `--judged` and `--companies`): judged anchors told in other languages, against their
   English candidates: nDCG@10 and AUC of the cosine, and own@1, how often the nearest of all English texts is the
   anchor's own. The same anchors in English for comparison, and all judged anchors in English. Intervals are of the
   mean over anchors.
+- *probabilities* (with all of these, and `--index`): the same retold anchors asked as free texts, by `business`: the
+  mean probability of their judged candidates, the share of competitors, and the calibration error. A candidate that is
+  not among the first hits counts as probability 0.
 - *groups* (with `--index`, which holds vectors of this bundle): 60 invented companies in ten languages, six groups
-  (`language_companies.tsv`), as free texts: how many of their ten nearest, by `business`, are of the right group. A
-  company is of a group by its industry or by the words of its description (`language_groups.tsv`). Texts and rules were
-  written before any encoder was asked.
+  (`language_companies.tsv`), as free texts: how many of their ten nearest, by `business`, are of the right group, and
+  the mean probability that is shown. A company is of a group by its industry or by the words of its description
+  (`language_groups.tsv`). Texts and rules were written before any encoder was asked.
 """
 
 import argparse
@@ -37,15 +40,17 @@ from similarity.text import TextSettings, embedding_text
 from training.evaluate.bootstrap import mean_interval
 from training.evaluate.judged import read_companies
 from training.evaluate.ranks import auc
+from training.evaluate.reliability import calibration_error
 
 HITS = 10
+DEPTH = 250
 HERE = Path(__file__).parent
 Vectors = NDArray[np.float32]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bundle", default=seed_folder(), help="folder of the bundle (default: the English one)")
+    parser.add_argument("--bundle", default=seed_folder(), help="folder of the bundle (default: the one that ships)")
     parser.add_argument("--retold", type=Path, help="judged anchors in other languages: id, lang, description")
     parser.add_argument("--judged", type=Path, help="judged pairs: anchor, candidate, grade")
     parser.add_argument("--companies", type=Path, help="JSONL of the companies")
@@ -57,7 +62,10 @@ def main() -> None:
         measure_retold(encoder, bundle.manifest.text_settings, options)
     if options.index:
         with closing(open_index(options.index)) as index:
-            measure_groups(Searcher(index, {encoder.encoder_id: encoder}))
+            searcher = Searcher(index, {encoder.encoder_id: encoder})
+            if options.retold:
+                measure_probabilities(searcher, options)
+            measure_groups(searcher)
 
 
 def measure_retold(encoder: TextEncoder, settings: TextSettings, options: argparse.Namespace) -> None:
@@ -112,21 +120,42 @@ def _line(name: str, scores: tuple[NDArray[np.float64], float, float]) -> str:
     return f"{name:10} {found.mean:.3f} [{found.lower:.3f}, {found.upper:.3f}]     {scores[1]:.3f}  {scores[2]:.2f}"
 
 
+def measure_probabilities(searcher: Searcher, options: argparse.Namespace) -> None:
+    """Print the probabilities of the judged candidates of retold anchors beside the share of competitors."""
+    judged = read_relevance_labels(options.judged)
+    pairs: list[tuple[str, float, bool]] = []
+    for row in (row.record for row in read_rows(options.retold)):
+        anchor, language = str(row["id"]), str(row["lang"])
+        asked = Question(anchors=[Anchor(text=str(row["description"]))], exclude=[anchor], k=DEPTH)
+        found = {hit.company.id: hit.probability or 0.0 for hit in searcher.search(asked).hits}
+        pairs += [(language, found.get(each, 0.0), grade == COMPETITOR) for each, grade in judged[anchor].items()]
+    print(f"\n{'':10} shown  right  calibration error")
+    for chosen in (*sorted({language for language, *_ in pairs}), "all"):
+        own = [(shown, is_right) for language, shown, is_right in pairs if chosen in {language, "all"}]
+        p, y = np.array([shown for shown, _ in own]), np.array([is_right for _, is_right in own])
+        print(f"{chosen:10} {p.mean():.3f}  {y.mean():.3f}  {calibration_error(p, y, np.ones(len(p))):.3f}")
+
+
 def measure_groups(searcher: Searcher) -> None:
     """Print the share of the ten nearest that are of the right group, by language and by group."""
     rules = {row["group"]: row for row in _table("language_groups.tsv")}
     shares: dict[tuple[str, str], float] = {}
+    shown: dict[tuple[str, str], float] = {}
     for row in _table("language_companies.tsv"):
         asked = Question(anchors=[Anchor(text=row["description"])], k=HITS, explain=0)
-        right = [_is_of(hit.company, rules[row["group"]]) for hit in searcher.search(asked).hits]
-        shares[row["lang"], row["group"]] = sum(right) / HITS
+        hits = searcher.search(asked).hits
+        key = row["lang"], row["group"]
+        shares[key] = sum(_is_of(hit.company, rules[row["group"]]) for hit in hits) / HITS
+        shown[key] = float(np.mean([hit.probability or 0.0 for hit in hits]))
     languages = list(dict.fromkeys(language for language, _ in shares))
-    print(f"\n{'':6}" + "".join(f"{group:>16}" for group in rules) + f"{'mean':>8}")
+    print(f"\n{'':6}" + "".join(f"{group:>16}" for group in rules) + f"{'mean':>8}{'shown':>8}")
     for language in languages:
         held = [shares[language, group] for group in rules]
-        print(f"{language:6}" + "".join(f"{share:16.1f}" for share in held) + f"{np.mean(held):8.2f}")
+        likely = np.mean([shown[language, group] for group in rules])
+        print(f"{language:6}" + "".join(f"{share:16.1f}" for share in held) + f"{np.mean(held):8.2f}{likely:8.2f}")
     others = [share for (language, _), share in shares.items() if language != "en"]
-    print(f"share of the first {HITS} in the right group, other languages than English: {np.mean(others):.2f}")
+    likely = np.mean([value for (language, _), value in shown.items() if language != "en"])
+    print(f"first {HITS} hits of other languages than English: {np.mean(others):.2f} right, {likely:.2f} shown")
 
 
 def _is_of(company: Company, rule: Mapping[str, str]) -> bool:
