@@ -98,7 +98,7 @@ class FillRange(beam.DoFn):
         yield filled.applied
 
 
-def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
+def job_pass(options: ReembedOptions, pipeline_options: PipelineOptions) -> FillPass:
     """Return a pass of the backfill: a job if more than one range of documents is missing, else in this process."""
 
     def fill(filler: Filler) -> Filled:
@@ -109,7 +109,7 @@ def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
         filling = FillRange(
             options.worker_settings, source=filler.source, target=filler.target, max_rate=options.max_rate
         )
-        pipeline = beam.Pipeline(options=to_beam)
+        pipeline = beam.Pipeline(options=pipeline_options)
         build(pipeline, ranges, filling)
         result = pipeline.run()
         result.wait_until_finish()
@@ -124,7 +124,7 @@ def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
     return fill
 
 
-def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOptions) -> ReembedReport:
+def run_once(bundle: ModelBundle, options: ReembedOptions, pipeline_options: PipelineOptions) -> ReembedReport:
     """Run one re-embed, from the lease to the promotion.
 
     Raises:
@@ -142,7 +142,7 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOpti
         compact=options.compact,
         max_docs_per_second=options.max_rate,
         writers_timeout=options.wait,
-        fill_pass=job_pass(options, to_beam),
+        fill_pass=job_pass(options, pipeline_options),
         on_step=lambda name, detail: say(f"{name:<10} {detail}"),
     )
     return reembed(resources.index, candidate, encoder=encoder, now=utc_now(), options=run_options)

@@ -162,7 +162,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     Raises:
         SimilarityError: an option or a file is invalid.
     """
-    to_beam = beam_options(rest, bounded=True)
+    pipeline_options = beam_options(rest, bounded=True)
     stages = frozenset(map(Stage, given.stage)) or ANY_STAGE
     paths = letter_files(given.dead_letters, until=given.until)
     found = causes((letter for path in paths for letter in letters_in(path)), stages=stages)
@@ -174,7 +174,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
         return
     worker_settings = WorkerSettings(**same_named(given, WorkerSettings))
     ensure_write_target(worker_settings, os.environ, now=utc_now())
-    pipeline = beam.Pipeline(options=to_beam)
+    pipeline = beam.Pipeline(options=pipeline_options)
     messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
     ingested = messages | "Ingest" >> Ingest(worker_settings, columns=Columns.from_pairs(given.column, given.attribute))
     _ = ingested.dead | "KeepDeadLetters" >> write_to_folder(given.dead_letters)

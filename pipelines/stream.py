@@ -67,6 +67,7 @@ NOT_CANCELLED = (
     "the job may still be running on Flink, because Beam's job server does not cancel Flink jobs; cancel it in Flink. "
     "Start this command with --flink_master=HOST:8081 (Flink's REST API), and it cancels its jobs itself"
 )
+NO_TYPES = AttributeSchema()
 
 
 def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> Ingested:
@@ -104,13 +105,10 @@ def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransfor
     )
 
 
-NO_TYPES = AttributeSchema()
-
-
 def ensure_write_target(
     worker_settings: WorkerSettings, environ: Mapping[str, str], *, now: datetime, schema: AttributeSchema = NO_TYPES
 ) -> None:
-    """Declare the types of attributes. If the index has no generation to write to, create the first one.
+    """Declare the types of attributes in the index. If it has no generation to write to, create its first one.
 
     Raises:
         SimilarityError: the index cannot be opened, or its bundle is damaged.
@@ -139,45 +137,50 @@ def promote_first_generation(worker_settings: WorkerSettings, environ: Mapping[s
             promote_first(audited(index, audit, who=system_user()), generation)
 
 
-def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[str, str], log: Log) -> None:
+def run(options: StreamOptions, pipeline_options: PipelineOptions, *, environ: Mapping[str, str], log: Log) -> None:
     """Run the job. A bounded job ends when all input is processed.
 
     A streaming job runs until SIGTERM or Ctrl-C, and is restarted if it makes no progress.
 
     Raises:
         SimilarityError: an option or a setting is invalid.
-        StreamFailed: a streaming job ended by itself, or cannot be cancelled.
+        StreamFailed: a streaming job ended by itself, or this command cannot cancel it.
     """
     ensure_write_target(options.worker_settings, environ, now=utc_now(), schema=options.columns.schema)
     if options.dead_letters:
         remove_expired(options.dead_letters, keep=timedelta(days=options.keep_dead_letters), now=utc_now())
     if options.source.bounded:
-        result = submit_job(options, to_beam)
+        result = submit_job(options, pipeline_options)
         result.wait_until_finish()
         promote_first_generation(options.worker_settings, environ)
         log(summary(result))
         return
     with stop_on_signals() as stop:
-        keep_running(options, to_beam, stop, environ=environ, log=log)
+        keep_running(options, pipeline_options, stop, environ=environ, log=log)
 
 
 def keep_running(
-    options: StreamOptions, to_beam: PipelineOptions, stop: threading.Event, *, environ: Mapping[str, str], log: Log
+    options: StreamOptions,
+    pipeline_options: PipelineOptions,
+    stop: threading.Event,
+    *,
+    environ: Mapping[str, str],
+    log: Log,
 ) -> None:
-    """Run the streaming job until `stop` is set. If it makes no progress, cancel and restart it.
+    """Run the streaming job until `stop` is set. If it is stalled (see `StallWatch`), cancel and restart it.
 
-    `pipelines.watch.seconds_to_wait` is the time without progress after which it is restarted.
+    The time until a restart is `options.stalled_after`; it grows with each restart that did not help.
 
     Raises:
-        StreamFailed: the job ended by itself, or cannot be cancelled.
+        StreamFailed: the job ended by itself, or this command cannot cancel it.
         FlinkUnavailable: Flink does not answer, or does not cancel the job.
     """
-    flink, restarts_without_progress = master_of(to_beam), 0
-    job_name = str(to_beam.view_as(GoogleCloudOptions).job_name)
+    flink, restarts_without_progress = master_of(pipeline_options), 0
+    job_name = str(pipeline_options.view_as(GoogleCloudOptions).job_name)
     if flink and flink.end(job_name):
         log(f"cancelled the job {job_name} that an earlier command had left on Flink")
     while not stop.is_set():
-        submitted_at, result = time.monotonic(), submit_job(options, to_beam)
+        submitted_at, result = time.monotonic(), submit_job(options, pipeline_options)
         stalls = StallWatch(seconds_to_wait(options.stalled_after, restarts_without_progress=restarts_without_progress))
         log("running; stop it with Ctrl-C or SIGTERM")
         stalled = watch(
@@ -190,23 +193,23 @@ def keep_running(
         if flink:
             seconds_until_visible = max(0.0, submitted_at + SECONDS_TO_SUBMIT - time.monotonic())
             flink.end(job_name, expect_seconds=min(seconds_until_visible, SECONDS_TO_APPEAR))
-        elif to_beam.view_as(StandardOptions).runner in BY_JOB_SERVER:
+        elif pipeline_options.view_as(StandardOptions).runner in BY_JOB_SERVER:
             raise StreamFailed(NOT_CANCELLED)
         if stalled:
             log("restarting the job")
 
 
-def submit_job(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResult:
+def submit_job(options: StreamOptions, pipeline_options: PipelineOptions) -> PipelineResult:
     """Submit the job. It gets a copy of the Beam options, because runners modify them."""
-    pipeline = beam.Pipeline(options=deepcopy(to_beam))
+    pipeline = beam.Pipeline(options=deepcopy(pipeline_options))
     build(pipeline, options, now=utc_now())
     return pipeline.run()
 
 
 def promote_and_measure(options: StreamOptions, environ: Mapping[str, str]) -> Progress | None:
-    """Promote the first generation, then return the progress of the job.
+    """Promote the first generation if it has companies, then return the progress of the job.
 
-    If Kafka or the index is unavailable, returns None, because the job can only wait.
+    If Kafka or the index is unavailable, returns None: the job makes no progress, and a restart would not help.
     """
     try:
         promote_first_generation(options.worker_settings, environ)
@@ -246,8 +249,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         options = stream_options(given)
         source = options.source
-        to_beam = beam_options(rest, bounded=source.bounded, job_name="" if source.bounded else source.job_name)
-        run(options, to_beam, environ=os.environ, log=say)
+        pipeline_options = beam_options(
+            rest, bounded=source.bounded, job_name="" if source.bounded else source.job_name
+        )
+        run(options, pipeline_options, environ=os.environ, log=say)
     except (SimilarityError, StreamFailed) as error:
         sys.exit(f"refused: {error}")
 

@@ -61,7 +61,7 @@ def seconds_to_wait(seconds: float, *, restarts_without_progress: int) -> float:
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """Yield an event that SIGTERM and Ctrl-C set, instead of ending the process, inside the context."""
+    """Yield an event. Inside the block, SIGTERM and Ctrl-C set it instead of ending the process."""
     stop = threading.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
@@ -82,7 +82,7 @@ def watch(
 ) -> bool:
     """Wait until the job should end; return True if it is stalled, False if `stop` is set.
 
-    `progress` returns None if the source has no offsets, or if Kafka or the index is unavailable.
+    `progress` returns None if Kafka or the index is unavailable.
 
     Raises:
         StreamFailed: the job ended by itself, or its runner does not answer.

@@ -1,1 +1,1 @@
-"""What answers over the network."""
+"""Network services."""

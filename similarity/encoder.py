@@ -6,7 +6,7 @@
 Texts are tokenised, token ids are grouped into batches of similar length, and the batches are run by threads; the rows
 are returned in the order of the texts. The size of a batch is limited in padded tokens, so that its activations fit
 into the cache of one core. Each thread runs whole batches: for a model of 22 million parameters that is faster than
-several threads for one batch (docs/decisions/0006-one-thread-per-batch.md).
+several threads for one batch (decision 6 in docs/decisions/README.md).
 """
 
 import os

@@ -12,7 +12,7 @@ competitors and u unlabelled pairs, the prior of the pool is p (1 − c) / (u c)
 
 The estimate assumes that (1) the labelled competitors are a random sample of all competitors, and (2) the share of
 competitors is a logistic function of the cosine. The data cannot show whether this is true, and the interval does not
-include this uncertainty. See docs/decisions/0011-prior-by-joint-logistic-fit.md.
+include this uncertainty. See decision 11 in docs/decisions/README.md.
 """
 
 import argparse

@@ -7,8 +7,8 @@ Each step minimises the loss of one global batch. The loss does not depend on th
 because of gradient caching (Gao et al. 2021, https://arxiv.org/abs/2101.06983):
 
 1. All texts of the batch are encoded.
-2. The loss and its gradients are computed from all vectors and logits.
-3. The gradients are propagated through the encoder, one micro-batch at a time, with the dropout mask of step 1.
+2. The loss of the whole batch is computed, and its gradients with respect to the outputs of the encoder.
+3. These gradients are propagated through the encoder, one micro-batch at a time, with the dropout mask of step 1.
 
 A run writes these files to its output folder:
 
@@ -58,7 +58,7 @@ class TrainingStopped(SimilarityError):
 class TrainingResult:
     """The trained model with the weights of its best step, and the selection scores of that step.
 
-    `best`: the scores by name. `steps`: number of all steps. `seconds`: time since the run was started or continued.
+    `best`: the scores by name. `steps`: number of steps of the run. `seconds`: time since it was started or continued.
     """
 
     model: PairModel
@@ -90,10 +90,11 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
 
     # Restore the checkpoint of this run, if there is one.
     steps = settings.steps or math.ceil(settings.epochs * task.batches.batches_per_epoch)
-    start = start_of(settings.source).as_json()
+    start = start_of(settings.source).as_json()  # the model from which the run starts
     identity: dict[str, Any] = {"settings": settings_values(settings), "data": task.fingerprint, "start": start}
     state = checkpoint.resume(output, model, optimiser, **identity)
     last_step, best, best_step = (state.step, state.best, state.best_step) if state else (0, None, None)
+    # The journal of a new run keeps no line, not even that of step 0.
     journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=last_step if state else -1)
     log(
         f"{settings.method}: {task.data}; {steps:,} steps of {task.batch} on {processes.count} x {device.type}, "
@@ -101,7 +102,7 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
     )
     encoder.cache_lower_states(log)
     if not last_step and is_bundle(settings.source):
-        # The baseline: the scores of the bundle from which the run starts.
+        # The scores of the bundle from which the run starts: `run` compares the best step with them.
         selection_scores(encoder, task, step=0, journal=journal, log=log)
 
     clock = Clock(steps=steps, done=last_step, unit=task.unit)
@@ -140,7 +141,7 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
 def backward(
     encoder: Encoder, task: Task, batch: Any, *, step: int, steps: int, processes: Processes
 ) -> dict[str, float]:
-    """Add the gradients of the loss of a global batch to the parameters; return the loss and its parts."""
+    """Compute the loss of a global batch, add its gradients to the parameters, and return it with its parts."""
     texts, lengths = batch.texts, encoder.texts.lengths
     local_rows = processes.local_share(np.argsort(lengths[texts], kind="stable"))  # rows of `texts` for this process
     micro_batches = [

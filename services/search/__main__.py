@@ -1,10 +1,10 @@
-"""Starts the search service: the one place that opens the index, loads the bundle and listens.
+"""Starts the search service: opens the index, loads the bundle and listens.
 
-python -m services.search --index similarity.db
+    python -m services.search --index similarity.db
 
-SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME, _AUDIT and, where the index is a URL of Elasticsearch,
-SIMILARITY_ELASTICSEARCH_ variables are read from the environment; options win. What it allows and how
-it is run: SIMILARITY_SERVICE_ variables (docs/service-settings.md).
+Options override environment variables: SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME, _AUDIT and, if the
+index is on Elasticsearch, SIMILARITY_ELASTICSEARCH_ variables. The limits and the operation of the service are set by
+SIMILARITY_SERVICE_ variables (docs/service-settings.md).
 """
 
 import argparse
@@ -63,14 +63,13 @@ def serve(
     host: str = DEFAULT_HOST,
     port: int = DEFAULT_PORT,
 ) -> None:
-    """Answers over HTTP until it is told to stop (Ctrl-C, SIGTERM); requests under way are finished.
+    """Answer requests over HTTP until Ctrl-C or SIGTERM; requests in progress are finished.
 
-    Without `service`, the environment says what it allows.
+    `service`: by default the settings in the environment.
 
     Raises:
-        InvalidInput: a setting of the service cannot be used, the address may not be listened on or its port is
-            taken, there is no index yet, or the keys cannot be used.
-        InvalidBundle: the bundle that the settings name cannot be used.
+        InvalidInput: a setting or the keys are invalid, the port is in use, or the index does not exist.
+        InvalidBundle: the bundle of the settings is missing or damaged.
         IndexUnavailable: the index cannot be opened.
     """
     service = service or ServiceSettings.from_environment(os.environ)
@@ -81,7 +80,7 @@ def serve(
         authenticated=service.keys is not None,
     )
     guards = guards_of(service, address)
-    # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
+    # uvicorn raises the signal again after it has stopped; the default handler would then not close the index.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as opened:
         index = guards.metrics.timed_index(opened.enter_context(closing(open_index(settings.index, os.environ))))
@@ -90,7 +89,7 @@ def serve(
         encoders = encoders_of(settings, index, guards.metrics)
         warm_up(index)
         index.declare(parse_schema(filter(None, service.attributes.split(";")), service.size))
-        # Until here an absent store ends the start.
+        # From here on an outage of the store is logged; before, it ends the start.
         index, workspace = watched(index, Outage("the index")), watched(workspace, Outage(WORKSPACE))
         writing = writing_of(service, index, encoders, workspace, AuditRecord(audit_target(settings)))
         opened.callback(writing.close)
@@ -106,10 +105,10 @@ def serve(
 
 
 def service_settings() -> ServiceSettings:
-    """What the environment says of the service; the log is started as it says.
+    """Return the settings of the service in the environment, and start the log that they choose.
 
     Raises:
-        InvalidInput: a variable that does not exist (a typing error, most likely), or a bad value.
+        InvalidInput: a variable is unknown (probably misspelled), or has an invalid value.
     """
     service = ServiceSettings.from_environment(os.environ)
     start_logs(sys.stderr, form=service.logs)
@@ -117,10 +116,10 @@ def service_settings() -> ServiceSettings:
 
 
 def guards_of(service: ServiceSettings, address: Address) -> Guards:
-    """What stands between the network and the routes of a service that listens on `address`.
+    """Return the guards of a service that listens on `address`.
 
     Raises:
-        InvalidInput: the keys cannot be used, or OpenTelemetry is asked for and not installed.
+        InvalidInput: the keys are invalid, or OpenTelemetry is enabled but not installed.
     """
     return Guards(
         settings=service,
@@ -133,10 +132,12 @@ def guards_of(service: ServiceSettings, address: Address) -> Guards:
 
 
 def encoders_of(settings: Settings, index: CompanyIndex, metrics: ServiceMetrics) -> Mapping[str, Encoder]:
-    """The encoders of the index's bundles, timed; the live generation's is opened now, others when they are needed.
+    """Return the encoders of the bundles of an index, with metrics of their time.
+
+    The encoder of the live generation is loaded now, the others when they are needed.
 
     Raises:
-        InvalidBundle: the settings name a bundle that cannot be used.
+        InvalidBundle: the bundle of the settings is missing or damaged.
     """
 
     def open_encoder(bundle: ModelBundle) -> Encoder:
@@ -161,10 +162,10 @@ def writing_of(
     workspace: Workspace,
     audit: AuditRecord,
 ) -> Writing:
-    """How companies are written, as the settings choose.
+    """Return the services of the write routes for the mode in the settings.
 
     Raises:
-        InvalidInput: writes go to Kafka, and its settings cannot be used.
+        InvalidInput: writes go to Kafka, and its settings are invalid.
         AuditUnavailable: the audit record cannot be written.
     """
     mode = WriteMode(service.writes)
@@ -185,14 +186,14 @@ def writing_of(
 
 
 def refuse_taken(address: Address) -> None:
-    """Raise InvalidInput if another program listens on the port; uvicorn would say so after the encoder is loaded."""
+    """Raise InvalidInput if another program listens on the port: before the encoder is loaded, unlike uvicorn."""
     with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address.host, address.port))
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                return  # uvicorn says what is wrong
+                return  # uvicorn reports it
             raise InvalidInput(
                 f"another program listens on {address.host}:{address.port}, perhaps a service that still runs; "
                 "stop it, or choose another port with --port"
@@ -200,7 +201,7 @@ def refuse_taken(address: Address) -> None:
 
 
 def run(app: FastAPI, address: Address, guards: Guards) -> None:
-    """Listens on `address` until told to stop; serves the metrics beside it."""
+    """Listen on `address`, and serve the metrics, until a signal stops the service."""
     service = guards.settings
     allow_open_files(service.connections)
     server = DrainingServer(server_config(app, address, guards), lifecycle=guards.lifecycle)
@@ -208,7 +209,7 @@ def run(app: FastAPI, address: Address, guards: Guards) -> None:
     try:
         server.run()
     except KeyboardInterrupt:
-        # Ctrl-C, raised again by uvicorn after it has stopped in order.
+        # uvicorn raises it again after an orderly stop.
         return
     finally:
         if stop_metrics is not None:
@@ -218,7 +219,7 @@ def run(app: FastAPI, address: Address, guards: Guards) -> None:
 
 
 def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Config:
-    """How uvicorn is to treat connections."""
+    """Return the configuration of uvicorn."""
     service = guards.settings
     return uvicorn.Config(
         app,
@@ -230,7 +231,7 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
             answer_seconds=service.answer_seconds,
             open_connections=Connections(
                 most=service.connections,
-                # Behind a proxy all clients have its address.
+                # Behind a proxy, all clients have the address of the proxy.
                 most_of_address=0 if service.proxies else service.address_connections,
             ),
             refusal=early_refusal(guards.gates, guards.shed),
@@ -248,7 +249,7 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
 
 
 def warm_up(index: CompanyIndex) -> None:
-    """Runs one search: the first one loads the vectors, and no user should wait for that."""
+    """Run one search, because the first one loads the vectors: then no user waits for that."""
     try:
         live = index.live()
     except NoLiveGeneration:
@@ -257,7 +258,7 @@ def warm_up(index: CompanyIndex) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the service from the command line; expected errors are one line and exit status 1."""
+    """Run the service from the command line; expected errors are one line and exit status 1."""
     options = _parser().parse_args(arguments)
     try:
         service = service_settings()

@@ -1,4 +1,4 @@
-"""The search service as an application: `create_app` puts the parts together."""
+"""The search service: `create_app` builds the application from its parts."""
 
 import shutil
 import tempfile
@@ -44,9 +44,8 @@ from .writes.writing import WriteMode
 
 WEB = Path(__file__).parent / "web"
 API_VERSION = "1.0"
-# What the log calls the workspace.
-WORKSPACE = "the store of feedback and lists"
-# For what takes no place: health checks, the page's files, checking how deep a long body is nested.
+WORKSPACE = "the store of feedback and lists"  # its name in the log
+# Worker threads for work without a permit: health checks, files of the page, the check of how deep a body is nested.
 SPARE_THREADS = 8
 DESCRIPTION = (
     "Who competes with a company, judged by what the companies say about themselves. Every error is a problem "
@@ -64,29 +63,29 @@ def create_app(
     guards: Guards | None = None,
     cursor_key: bytes | None = None,
 ) -> FastAPI:
-    """A new application that answers from `index`.
+    """Return a new application that answers from `index`.
 
-    `encoders` by their ids are for free text, reasons and writes: the live generation's is used, so a
-    promoted model is followed; `encoder` stands for one alone. Without any, questions by company go on
-    working. `workspace` keeps verdicts and lists; without one they last as long as the application.
-    `writing` is how companies are written; without it directly into the index, or not at all where there
-    is no encoder. `guards` stand before the routes. Processes that share `cursor_key` go on with each
-    other's pages.
+    `encoders`: encoders by id, for free text, reasons and writes. The application uses the encoder of the live
+    generation, also after a promotion. `encoder`: the only encoder. Without any, queries by company still work.
+    `workspace`: stores verdicts and lists; by default they are deleted when the application stops. `writing`: the
+    services of the write routes; by default companies are written to the index, or not at all if there is no encoder.
+    `guards`: the middlewares and their settings. `cursor_key`: signs cursors; a process accepts the cursors of all
+    processes with the same key.
 
-    What is passed in stays the caller's, to be closed after the application has stopped.
+    The caller closes what it passes in, after the application has stopped.
     """
-    own = ExitStack()
+    closing = ExitStack()
     index = watched(index, Outage("the index"))
     take_line_breaks_in_paths()
     guards = guards or Guards()
     encoders = encoders if encoders is not None else {encoder.encoder_id: encoder} if encoder else {}
     if workspace is None:
-        workspace = _passing_workspace(own)
+        workspace = _temporary_workspace(closing)
     workspace = watched(workspace, Outage(WORKSPACE))
     if writing is None:
         mode = WriteMode.DIRECT if encoders else WriteMode.OFF
         writing = set_up_writing(mode, index=index, encoders=encoders, workspace=workspace)
-        own.callback(writing.close)
+        closing.callback(writing.close)
     query_encoders = QueryEncoders(
         encoders,
         on_lookup=guards.metrics.cache_asked,
@@ -106,8 +105,8 @@ def create_app(
         dependencies=[Depends(each_parameter_once)],
         separate_input_output_schemas=False,
         generate_unique_id_function=lambda route: route.name,
-        lifespan=_lifespan(own, threads=guards.gates.threads, at_start=writing.erasures.resume),
-        # FastAPI's own spans would hold paths and parameters, that is who was asked about; ours hold the route alone.
+        lifespan=_lifespan(closing, threads=guards.gates.threads, at_start=writing.erasures.resume),
+        # FastAPI's own spans have paths and parameters, which name the companies of a query; ours have only the route.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     answer_failures(app)
@@ -124,25 +123,28 @@ def create_app(
     return app
 
 
-def _passing_workspace(own: ExitStack) -> Workspace:
+def _temporary_workspace(closing: ExitStack) -> Workspace:
+    """Return a workspace in a new folder, which `closing` deletes."""
     folder = tempfile.mkdtemp(prefix="similarity-workspace-")
     workspace = SqliteWorkspace(Path(folder) / "workspace")
-    # At the latest when the process ends: an application that is never started is never stopped.
-    own.callback(weakref.finalize(workspace, shutil.rmtree, folder, ignore_errors=True))
-    own.callback(workspace.close)
+    # The finalizer deletes the folder of an application that is never started, and therefore never stopped.
+    closing.callback(weakref.finalize(workspace, shutil.rmtree, folder, ignore_errors=True))
+    closing.callback(workspace.close)
     return workspace
 
 
 def _lifespan(
-    own: ExitStack, *, threads: int, at_start: Callable[[], None]
+    closing: ExitStack, *, threads: int, at_start: Callable[[], None]
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Return the lifespan: provide worker threads and call `at_start`; when the application stops, close `closing`."""
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         limiter = current_default_thread_limiter()
         limiter.total_tokens = max(limiter.total_tokens, threads + SPARE_THREADS)
         at_start()
         yield
-        await run_sync(own.close)
+        await run_sync(closing.close)
 
     return lifespan
 

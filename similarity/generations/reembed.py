@@ -5,7 +5,7 @@
     writers    wait until every writer has acknowledged the candidate (see `similarity.ingest.writer_leases`)
     backfill   copy or embed the documents that the candidate lacks
     catch-up   repeat the backfill until the candidate lacks no document
-    rejected   end without promotion, if the candidate cannot store some of the documents
+    rejected   if the candidate cannot store some of the documents: end without promotion
     compact    remove replaced and deleted documents of the candidate from the disk, if `Options.compact` is set
     gate       check that the candidate is not worse than the live generation
     promote    make the candidate live and the live generation previous, in one step
@@ -61,7 +61,7 @@ class ReembedReport:
 
     @property
     def refusal(self) -> str:
-        """Why the gate refused the candidate, and what becomes of it; empty if it did not."""
+        """The reasons why the gate refused the candidate, and what to do; empty if it did not refuse it."""
         if self.gate is None or self.gate.passed:
             return ""
         return (
@@ -80,10 +80,11 @@ class ReembedReport:
 class Options:
     """The options of a run.
 
-    `gate`: evaluates the candidate; None promotes without evaluation. `compact`: remove replaced and deleted documents
-    of the candidate from the disk before the gate; this may take long. `fill_pass`: runs one pass of the backfill, by
-    default in this process.
-    `on_documents`: called with the number of documents written since the last call. `clock` and `sleep`: for tests.
+    `gate`: evaluates the candidate; None promotes without evaluation. `promote`: False ends the run after the gate.
+    `compact`: remove replaced and deleted documents of the candidate from the disk before the gate; this may take long.
+    `fill_pass`: runs one pass of the backfill, by default in this process. `writers_timeout`: how many seconds to wait
+    for the writers. `on_documents`: called with the number of documents written since the last call. `clock` and
+    `sleep`: for tests.
     """
 
     gate: Gate | None
@@ -109,7 +110,7 @@ class Options:
         return Pace(self.max_docs_per_second, clock=self.clock, sleep=self.sleep)
 
     def lease(self, index: CompanyIndex) -> RenewedLease:
-        """Return the lease of a run; entering it takes the lease."""
+        """Return the re-embed lease of a run; `with` takes and releases it."""
         return RenewedLease(index, REEMBED, seconds=self.lease_seconds)
 
 
@@ -148,7 +149,7 @@ def copy_generation(index: CompanyIndex, *, now: datetime, options: Options) -> 
 
 
 def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport:
-    """Run the steps after the lease, and return the report. `lease.held()` raises LeaseLost if the lease is lost."""
+    """Run all steps after `lease`, and return the report. Raises LeaseLost if another process took `lease`."""
     options.on_step("lease", "no other re-embed is running")
     filler = replace(filler, target=_registered_candidate(filler, options))
     index, live, candidate = filler.index, filler.source.name, filler.target.name
@@ -174,19 +175,20 @@ def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport
 
 def _registered_candidate(filler: Filler, options: Options) -> Generation:
     """Register the generation to fill as the candidate, and return it: a new one, or the one of an earlier run."""
-    candidate = unfinished_candidate(filler.index, filler.target)
-    state = "continuing with the candidate {name} of an earlier run"
-    if candidate is None:
-        candidate, state = filler.target, "{name} is new"
+    if candidate := unfinished_candidate(filler.index, filler.target):
+        origin = f"continuing with the candidate {candidate.name} of an earlier run"
+    else:
+        candidate = filler.target
+        origin = f"{candidate.name} is new"
         filler.index.create_generation(candidate)
     if candidate.state is GenerationState.BUILDING:
         filler.index.register_candidate(candidate.name)
-    options.on_step("candidate", f"{state.format(name=candidate.name)}; to replace {filler.source.name}")
+    options.on_step("candidate", f"{origin}; to replace {filler.source.name}")
     return candidate
 
 
 def _wait_for_writers(index: CompanyIndex, options: Options) -> None:
-    """Wait until every writer also writes to the candidate."""
+    """Wait until every active writer also writes to the candidate."""
     timeout = options.writers_timeout
     wait_for_writers(index, index.revision(), timeout=timeout, clock=options.clock, sleep=options.sleep)
     options.on_step("writers", f"{len(writer_leases(index))} active writers; all of them write to the candidate")
@@ -232,14 +234,14 @@ def _promote(filler: Filler, report: ReembedReport, options: Options, lease: Ren
 def _settle_promoted(
     index: CompanyIndex, live: Generation, *, encoder: Encoder | None, now: datetime, options: Options
 ) -> ReembedReport:
-    """Repeat the step settle for a generation that is already live: an earlier run may have stopped before it."""
+    """Run the step settle for `live`, which already has the bundle: an earlier run may have stopped before settle."""
     options.on_step("lease", "no other re-embed is running")
     report = ReembedReport(generation=live.name, replaces="", promoted=True)
     for previous in previous_generations(index)[:1]:
         report.replaces = previous.name
         filler = Filler(index=index, source=previous, target=live, encoder=encoder, now=now)
         _copy_late_writes(filler, report, options)
-    options.on_step("finished", f"{live.name} is of this bundle and is already live")
+    options.on_step("finished", f"{live.name} has this bundle and is already live")
     return report
 
 

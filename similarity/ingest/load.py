@@ -1,8 +1,8 @@
 """Load of a file of companies into an index, in chunks, with a file of rejected rows and progress reports.
 
-A load can be repeated: companies that are already in the index are not encoded again, and those without a change are
-not written. If several rows have one id and one event time (or none), the first is kept. Rows that the store does not
-accept are counted as failed, and the load continues. Loading the file again writes them.
+A load can be repeated: a company whose text is unchanged is not encoded again, and a company without any change is not
+written. If several rows have the same id and the same event time (or none), the first row is kept. Rows that the store
+does not accept are counted as failed, and the load continues. Loading the file again writes them.
 """
 
 from collections import Counter
@@ -50,10 +50,10 @@ class LoadReport:
 
     `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
     `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values`
-    the values that were kept but may mean something else, such as the number "1.200". `decimal_commas` has a number of
-    each field that is certainly written with a decimal comma. `removed_values` counts, by field, the companies that
-    lost a value because their row has no column for it, `replaced_values` those that lost it because the new value was
-    ignored. `notes` are remarks on how the file was read, such as its encoding.
+    the values that were kept but may mean something else, such as the number "1.200". `decimal_commas` has, for each
+    field whose numbers certainly have decimal commas, one of these numbers. `removed_values` counts, by field, the
+    companies that lost a value because their row has no column for it, `replaced_values` those that lost it because the
+    new value was ignored. `notes` are remarks on the file, such as its encoding.
     """
 
     rows: int = 0
@@ -85,9 +85,9 @@ class LoadReport:
 
 
 def require_company(path: Path, columns: Columns, *, rejects: RejectsFile, now: datetime) -> None:
-    """Raise InvalidInput if no row of a file has a company that can be written; its rows are then in `rejects`.
+    """Raise InvalidInput if no row of a file has a valid company; all its rows are then in `rejects`.
 
-    A first load calls it before it creates an index. It reads the file only up to the first such row.
+    Call it before a first load creates an index. If there is a valid company, it reads no further.
     """
     if not all(_problem(row, columns, now) for row in read_rows(path)):
         return
@@ -120,7 +120,7 @@ def load_file(
 
     Raises:
         IndexUnavailable: the store accepted no row of a chunk.
-        InvalidInput: a sync would delete more than 5 % of the companies, or a row of the file has no readable id, so
+        InvalidInput: a sync would delete more than 5 % of the companies, or a row of the file has no usable id, so
             that the companies to delete are not certain. Nothing was written.
     """
     missing_ids = _ids_missing_from(path, index, columns, force=force) if sync else []
@@ -156,14 +156,14 @@ def load_file(
 
 
 def _unknown_deletes(index: CompanyIndex, changes: Sequence[Change]) -> list[str]:
-    """Return the ids that `changes` delete and no stored company has, so that a misspelled id is seen."""
+    """Return the ids that `changes` delete although no company has them; they may be misspelled."""
     ids = [change.id for change in changes if isinstance(change, DeletedCompany)]
     known = index.get(index.write_targets()[0].name, ids) if ids else {}
     return [company_id for company_id in ids if company_id not in known]
 
 
 def _problem(row: Row, columns: Columns, now: datetime) -> str:
-    """Return why a row gives a first load no company; empty if it does."""
+    """Return why a first load gets no company from `row`; empty if it gets one."""
     try:
         parsed = _parsed(row, columns, now)
     except InvalidCompany as error:
@@ -178,10 +178,10 @@ def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:
 
 
 def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> list[str]:
-    """Return the ids of stored companies that no row of the file has. A rejected row counts as a row.
+    """Return the ids of stored companies that are in no row of the file, be the row valid or not.
 
     Raises:
-        InvalidInput: a row has no readable id, or more than 5 % of the companies are missing (both unless `force`).
+        InvalidInput: a row has no usable id, or more than 5 % of the companies are missing (both unless `force`).
     """
     ids_in_file: set[str] = set()
     for row in read_rows(path):
@@ -210,8 +210,8 @@ def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, forc
 
 
 def _id_of(row: Row, columns: Columns) -> str:
-    """Return the id of a row. Raises InvalidCompany if it is missing, or no company can have it."""
-    if row.unreadable:  # its cells may be in the wrong columns
+    """Return the id of a row. Raises InvalidCompany if it is missing or invalid."""
+    if row.unreadable:  # its cells may be in the wrong columns, so a cell that looks like an id may be none
         raise InvalidCompany("id", row.unreadable)
     company_id = clean_text(columns.value(row.record, "id"), "id")
     check_stored_id(company_id)
@@ -227,7 +227,7 @@ def _accepted(
     now: datetime,
     report: LoadReport,
 ) -> list[tuple[Row, ParsedRecord]]:
-    """Return the valid rows, parsed; count and reject the others."""
+    """Return the valid rows with their parsed records; write the others to `rejects`, and count both in `report`."""
     report.rows += len(rows)
     accepted: list[tuple[Row, ParsedRecord]] = []
     for row in rows:
@@ -283,14 +283,14 @@ def _load_rows(
 
 
 def replaced_fields(before: Company, parsed: ParsedRecord) -> list[str]:
-    """Return the fields and attributes that a company had and whose new value was ignored because it is invalid."""
+    """Return the fields and attributes of `before` whose new value was ignored because it is invalid."""
     had = {"domain"} if before.domain else set()
     had.update(f"attributes.{name}" for name in before.attributes)
     return [name for name in parsed.warned_fields if name in had - parsed.ambiguous]
 
 
 def removed_fields(before: Company, after: Company, record: Record, columns: Columns) -> list[str]:
-    """Return the fields and attributes that a company had and its new row has no column for."""
+    """Return the fields and attributes of `before` that `after` lacks because its row has no column for them."""
     fields = [
         name
         for name in OPTIONAL_FIELDS
@@ -310,9 +310,12 @@ def _write(
 ) -> list[WriteResult]:
     """Write the changes, and return one result per change.
 
-    A row without an event time does not replace a company that was written after `now`, the start of the run. A stored
-    version in the future, however, comes from a wrong clock. The row is then written with the next higher version. If
-    other writers prevent this, the row is counted as failed. A row that alters nothing is not written.
+    A row without an event time does not replace a company that was written after `now`, the start of the run. But if
+    the stored version is in the future, it comes from a wrong clock, and the row is written with the next higher
+    version. If other writers prevent this, the result is FAILED. A row without any change is not written.
+
+    Raises:
+        IndexUnavailable: the index accepted none of the changes.
     """
     clock = utc_now()
     latest_valid = version_of(clock + CLOCK_SKEW_ALLOWANCE, now=clock, deleted=True)

@@ -45,9 +45,9 @@ class Ranking:
     """One page of the hits of a query, best first, all from one `generation`.
 
     `unresolved`: references that match no company or several, and anchors and negatives with too few words to rank by;
-    the query was run without them. `next`: pass
-    it as `after` to get the next page; None on the last page. `warnings`: messages about skipped parts of the query.
-    `approximate`: the index searched a graph, and a few of the nearest companies may be missing.
+    the query was run without them. `next`: pass it as `after` to get the next page; None on the last page. `warnings`:
+    messages about skipped parts of the query. `approximate`: the index searched a graph, and a few of the nearest
+    companies may be missing.
     """
 
     generation: Generation

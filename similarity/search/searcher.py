@@ -45,11 +45,11 @@ from similarity.search.readability import language_warning
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
 
-"""Companies that a search box reads, to show the largest of them first."""
-
 MAX_BATCH_CHARACTERS = 100_000_000
-"""Of the descriptions in the rankings of several queries, which are in memory together."""
-TOO_LONG = InvalidInput("the answers before this one are too long in all; ask in several batches, or with a smaller k")
+"""The rankings of a batch of queries are in memory together; beyond this size of their companies, no more are added."""
+TOO_LONG = InvalidInput(
+    "the rankings before this one are too long in total; send the queries in several batches, or use a smaller k"
+)
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class Searcher:
         `after`: the `next` of the previous page of the same query; None for the first page.
 
         Raises:
-            UnknownCompany, AmbiguousCompany, TooFewWords: no anchor could be resolved.
+            UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
             EncoderNotLoaded: the query has free text, and the generation's encoder is not among the encoders.
             NotCalibrated: `min_probability` is given, and the generation has no calibrator.
             RankingExpired: the generation of the previous page was retired.
@@ -96,18 +96,22 @@ class Searcher:
         return retry_if_retired(run_once)
 
     def search_all(self, questions: Sequence[Question]) -> tuple[Generation, list[RankingOrError]]:
-        """Return the live generation, and for each query its ranking or the error that `search` raises."""
+        """Return the live generation, and for each query its ranking or the error that `search` raises.
+
+        The queries after MAX_BATCH_CHARACTERS of rankings are not run; each of them has the error TOO_LONG.
+        """
 
         def run_once() -> tuple[Generation, list[RankingOrError]]:
             live = self.live()
             self._encode_together(questions, live)
-            similar = max(MAX_SIMILAR_NAMES // max(len(questions), 1), 1)
+            max_similar_names = max(MAX_SIMILAR_NAMES // max(len(questions), 1), 1)
             rankings: list[RankingOrError] = []
             characters = 0
             for question in questions:
-                ranking = (
-                    TOO_LONG if characters > MAX_BATCH_CHARACTERS else self._ranking_or_error(question, live, similar)
-                )
+                if characters > MAX_BATCH_CHARACTERS:
+                    rankings.append(TOO_LONG)
+                    continue
+                ranking = self._ranking_or_error(question, live, max_similar_names)
                 rankings.append(ranking)
                 if isinstance(ranking, Ranking):
                     characters += sum(hit.company.characters() for hit in ranking.hits)
@@ -119,8 +123,9 @@ class Searcher:
         """Return the place of the company `reference` in the ranking for `question`, and why it is there.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: `reference`, or no anchor, could be resolved.
-            TooFewWords, EncoderNotLoaded, NotCalibrated, InvalidInput: as `search`.
+            UnknownCompany, AmbiguousCompany: `reference` cannot be resolved, or none of the anchors can.
+            TooFewWords: the description of the company has too few words to rank it by, or as `search`.
+            EncoderNotLoaded, NotCalibrated, InvalidInput: as `search`.
         """
 
         def run_once() -> Location:
@@ -131,7 +136,7 @@ class Searcher:
             request = self._page_request(question, resolved, live, None)
             company = found.document.company
             place = place_of(self.index, request, resolved, found.document)
-            if resolved.warnings or language_warning(
+            if resolved.language_warnings or language_warning(
                 "description", company.description, found.document.language, live.languages
             ):
                 place = replace(place, probability=None)
@@ -143,7 +148,7 @@ class Searcher:
                 shared=shared_facts(facts_of([_company_or_text(anchor) for anchor in resolved.anchors]), company),
                 moved=PageBuilder(self.index, request).facts_of(company),
                 phrases=phrases[0] if phrases else None,
-                warnings=(*resolved.namesake_warnings, *resolved.warnings, *warnings),
+                warnings=(*resolved.namesake_warnings, *resolved.language_warnings, *warnings),
             )
 
         return retry_if_retired(run_once)
@@ -203,7 +208,6 @@ class Searcher:
         phrases = {ranked.rank: of_hit for ranked, of_hit in zip(explained, found, strict=bool(found))}
         facts = facts_of([_company_or_text(anchor) for anchor in resolved.anchors])
         duplicates = iter(page.query_duplicates)  # of the anchors, then of the negatives
-        is_read = not resolved.warnings
         anchors = _with_duplicates(resolved.anchors, duplicates)
         negatives = _with_duplicates(resolved.negatives, duplicates)
         return Ranking(
@@ -217,7 +221,7 @@ class Searcher:
                     shared_facts(facts, ranked.hit.company),
                     phrases.get(ranked.rank),
                     languages=generation.languages,
-                    with_probability=is_read,
+                    with_probability=not resolved.language_warnings,
                 )
                 for ranked in page.hits
             ),
@@ -273,7 +277,7 @@ class Searcher:
     def _phrases(
         self, resolved: ResolvedQuestion, companies: Sequence[Company], generation: Generation
     ) -> tuple[list[tuple[ExplainingPhrase, ...]], tuple[str, ...]]:
-        """Return the phrases of each of `companies`; if the encoder is missing, an empty list and a warning."""
+        """Return the phrases that explain each of `companies`; if the encoder is missing, none and a warning."""
         if not companies:
             return [], ()
         explainer = self.encoders.explainer(generation)
@@ -298,9 +302,9 @@ class Searcher:
         return generations[position.generation]
 
     def _encode_together(self, questions: Sequence[Question], live: Generation) -> None:
-        """Encode the free texts of all queries in one call, which fills the cache of text vectors.
+        """Encode the free texts of all queries in one call, so that the queries find the vectors in the cache.
 
-        If the encoder is missing, nothing is encoded: the query itself then raises EncoderNotLoaded.
+        If the encoder is missing, does nothing: each query with free text then raises EncoderNotLoaded.
         """
         anchors = (anchor for question in questions for anchor in (*question.anchors, *question.negatives))
         distinct = dict.fromkeys(anchor.text for anchor in anchors if anchor.text is not None)

@@ -90,7 +90,7 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
                     if not copy.exists():
                         begun.unlink()
 
-        index.backup(target, overwrite=overwrite, beside=finish)
+        index.backup(target, overwrite=overwrite, before_named=finish)
     begun.unlink(missing_ok=True)
     if damaged:
         raise damaged[0]

@@ -54,7 +54,7 @@ def shell(kafka: KafkaBroker, tmp_path: Path) -> Shell:
         pytest.skip(reason)
     commands = tmp_path / "bin"
     commands.mkdir()
-    kafka_tools.write_scripts(commands)
+    kafka_tools.install_scripts(commands)
     for name, program in (("similarity", f"{sys.executable} -m similarity"), ("python", sys.executable)):
         (commands / name).write_text(f'#!/bin/sh\nexec {program} "$@"\n')
         (commands / name).chmod(0o755)

@@ -249,10 +249,10 @@ def test_a_stalled_job_is_ended_on_flink_before_the_next_is_started(
     monkeypatch.setattr(stream, "submit_job", started)
     monkeypatch.setattr(stream, "promote_and_measure", lambda *_: STUCK)
     with running(cluster) as master:
-        to_beam = beam_options(
+        pipeline_options = beam_options(
             ["--runner=PortableRunner", f"--flink_master={master.url}"], bounded=False, job_name="ours"
         )
-        stream.keep_running(options, to_beam, stop, environ={}, log=said.append)
+        stream.keep_running(options, pipeline_options, stop, environ={}, log=said.append)
     assert cluster.jobs == dict.fromkeys(["ours0", "ours1", "ours2", "ours3"], "CANCELED")
     assert said[0] == "cancelled the job ours that an earlier command had left on Flink"
     assert said.count("restarting the job") == 2
@@ -264,6 +264,6 @@ def test_a_command_that_cannot_end_its_job_says_so_and_starts_no_other(
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(stream, "submit_job", lambda *_: Job("RUNNING"))
     monkeypatch.setattr(stream, "promote_and_measure", lambda *_: STUCK)
-    to_beam = beam_options(["--runner=PortableRunner"], bounded=False)
+    pipeline_options = beam_options(["--runner=PortableRunner"], bounded=False)
     with pytest.raises(StreamFailed, match="does not cancel Flink jobs; cancel it in Flink"):
-        stream.keep_running(options, to_beam, threading.Event(), environ={}, log=lambda line: None)
+        stream.keep_running(options, pipeline_options, threading.Event(), environ={}, log=lambda line: None)

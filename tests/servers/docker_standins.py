@@ -13,11 +13,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.servers import elasticsearch_installation, maven
+from tests.servers import elasticsearch_installation, kafka_tools, maven
 from tests.servers.go import find_go
 from tests.servers.installing import InstallFailed, cache_folder, install_once
 from tests.servers.kafka import KAFKA
-from tests.servers.kafka_tools import JAR as KAFKA_TOOLS
 
 BOOKWORM = "stand-in/bookworm:1"
 PACKAGES = ("bash", "ca-certificates", "curl", "python3", "python3-venv")
@@ -80,8 +79,9 @@ def stands_in_for(image: str) -> bool:
 
 def recipe(image: str) -> str:
     """What the label of this image's stand-in is, 16 hexadecimal digits."""
-    digest = hashlib.sha256(image.encode() + Path(__file__).read_bytes())
-    for file in sorted(path for path in _folder(image).rglob("*") if path.is_file()):
+    digest = hashlib.sha256(image.encode())
+    parts = sorted(path for path in _folder(image).rglob("*") if path.is_file())
+    for file in (Path(__file__), Path(kafka_tools.__file__), *parts):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -136,7 +136,8 @@ def _fill_kafka(context: Path, tag: str) -> None:
     _need(KAFKA.unavailable_reason(), java)
     _copy_java(java, context)
     shutil.copytree(KAFKA.install(), context / "libs")
-    maven.fetch(KAFKA_TOOLS, context / "libs")
+    maven.fetch(kafka_tools.JAR, context / "libs")
+    kafka_tools.write_scripts(context / "bin", "/opt/kafka/bin/kafka-run-class.sh")
 
 
 def _need(reason: str | None, java: Path | None) -> None:

@@ -1,6 +1,6 @@
-"""Kafka's own command line tools, as the scripts that its distribution has, for tests of what operators type.
+"""Kafka's own command line tools, as the scripts that its distribution has: for tests of what operators type.
 
-write_scripts(folder)    # folder/kafka-consumer-groups.sh and the others; put the folder on the PATH
+install_scripts(folder)    # folder/kafka-consumer-groups.sh and the others; put the folder on the PATH
 """
 
 from functools import partial
@@ -13,9 +13,11 @@ from tests.servers.kafka import KAFKA
 JAR = f"org.apache.kafka:kafka-tools:{KAFKA.version}:jar"
 FOLDER = f"kafka-tools-{KAFKA.version}"
 SCRIPTS = {
+    "kafka-broker-api-versions.sh": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-delete-records.sh": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
 }
 # Quiet, and half of Java's compiler: each starts a Java of its own.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx128m"
@@ -30,16 +32,19 @@ def unavailable_reason() -> str | None:
     return None
 
 
-def write_scripts(folder: Path) -> None:
-    """Writes the scripts into an existing folder; downloads the tools (1 MB beside the broker) if need be.
+def install_scripts(folder: Path) -> None:
+    """Write the scripts into an existing folder; download the tools (1 MB beside the broker) if need be.
 
     Raises:
         InstallFailed: Maven is missing, or there is no network.
     """
     tools = install_once(FOLDER, partial(maven.fetch, JAR))
-    java = f"{KAFKA.java_home()}/bin/java {JAVA_OPTIONS}"
+    write_scripts(folder, f"{KAFKA.java_home()}/bin/java {JAVA_OPTIONS} -cp '{tools}/*:{KAFKA.install()}/*'")
+
+
+def write_scripts(folder: Path, java: str) -> None:
+    """Write the scripts into an existing folder; `java` is the command that runs the class after it."""
     for name, program in SCRIPTS.items():
         script = folder / name
-        command = f"{java} -cp '{tools}/*:{KAFKA.install()}/*' {program}"
-        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        script.write_text(f'#!/bin/sh\nexec {java} {program} "$@"\n', encoding="utf-8")
         script.chmod(0o755)

@@ -7,7 +7,7 @@ graph contains only standard operators (QuantizeLinear, DequantizeLinear), which
 A few channels of a transformer's activations are ten times larger than the others, which would leave them only a few
 int8 steps. Smoothing (Xiao et al. 2023, https://arxiv.org/abs/2211.10438) divides each channel by a factor and
 multiplies the corresponding row of the weights by it: the product is the same, only the ranges change. For its gain see
-docs/decisions/0004-own-static-quantiser.md.
+decision 4 in docs/decisions/README.md.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""What stands before the routes, and how the process is run: keys, limits, overload, metrics, logs, stopping."""
+"""Middlewares before the routes, and the operation of the process: keys, limits, overload, metrics, logs, stopping."""

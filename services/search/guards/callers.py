@@ -1,6 +1,6 @@
-"""Who asks, and what they may do.
+"""The callers of the service and their scopes.
 
-`authentication.py` finds out who asks, before any route runs; a route says what its caller needs:
+`authentication.py` finds the caller of a request before any route runs. A route declares the scope that it needs:
 
     def save(caller: Annotated[Caller, needs(Scope.WRITE)]) -> ...
 """
@@ -21,9 +21,9 @@ from ..wire.problem_documents import Problem
 from .refusals import client_address
 
 CALLER = "similarity.caller"
-"""Where the caller is in the ASGI scope of a request."""
+"""The key of the caller in the ASGI scope of a request."""
 
-# Only describes the header in the OpenAPI document: whoever has no valid key never gets as far as a route.
+# Only describes the header in the OpenAPI document: a request without a valid key is refused before the routes.
 BEARER = HTTPBearer(
     scheme_name="ApiKey",
     description="A key of this service. Where it runs without keys (on one machine), everybody may do everything.",
@@ -32,54 +32,54 @@ BEARER = HTTPBearer(
 
 
 class Scope(StrEnum):
-    """One thing a caller may be allowed to do."""
+    """A permission of a caller."""
 
     READ = "read"
-    """Ask for competitors and companies, look at lists, match names."""
+    """Search, read companies and lists, match names."""
     WRITE = "write"
     """Add, change, delete and erase companies."""
     FEEDBACK = "feedback"
     """Judge hits, export the judgements, save lists."""
     ADMIN = "admin"
-    """Everything, and what is about the service itself."""
+    """All of these, and the operation of the service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request. `name` is a key's name and is kept with what they save; it is no secret."""
+    """The sender of a request. `name`: the name of the API key, which is stored with verdicts and lists; no secret."""
 
     name: str
     scopes: frozenset[Scope]
 
     def may(self, scope: Scope) -> bool:
-        """Whether they are allowed what `scope` stands for; an admin is allowed all."""
+        """Return whether the caller has `scope`; an admin has all scopes."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
 LOCAL = Caller(name="local", scopes=frozenset(Scope))
-"""Everybody, where the service runs without keys."""
+"""The caller of every request if the service has no keys."""
 
 
 current_caller: ContextVar[Caller] = ContextVar("current_caller", default=LOCAL)
-"""Of the request that is being worked on, in worker threads too."""
+"""The caller of the current request, also in its worker threads."""
 
 
 def who() -> str:
-    """The caller of this request, as the audit record names them."""
+    """Return the name of the current caller in the audit record."""
     caller = current_caller.get()
     return "unauthenticated" if caller is LOCAL else f"key:{caller.name}"
 
 
 def caller_name(scope: AsgiScope) -> str:
-    """The name under which limits count whoever sent a request: a key's name, or a client's address."""
+    """Return the name under which limits count the requests of a caller: a key's name, or a client's address."""
     caller = scope.get(CALLER, LOCAL)
     return f"address {client_address(scope)}" if caller is LOCAL else caller.name
 
 
 def needs(scope: Scope) -> Any:
-    """The FastAPI dependency that gives a route its caller, who is allowed `scope`.
+    """Return the FastAPI dependency that passes a caller with `scope` to a route.
 
-    Raises (when a request is answered):
+    The dependency raises:
         Problem: the caller's key lacks that scope (403).
     """
     return Security(_allowed(scope), scopes=[scope.value])

@@ -2,9 +2,8 @@
 
 A service that accepts more requests than it can answer finishes none of them in time. All further requests are
 therefore refused at once (`shedding`). Heavy requests (batches, uploads, free text) have a gate of their own, so that
-they cannot take all permits of quick requests. API keys share a gate fairly: one key cannot fill its queue, and does
-not hold all permits while others use it, nor ever all permits of heavy requests, which take long. A request may turn
-out to be heavy while it is answered. It then moves to the other gate (`begin_heavy_work`).
+they cannot take all permits of quick requests. API keys share a gate fairly (see `Gate`). A request may turn out to be
+heavy while it is answered. It then moves to the other gate (`begin_heavy_work`).
 """
 
 import asyncio
@@ -35,14 +34,17 @@ def is_heavy(scope: Scope) -> bool:
 
 
 class Gate:
-    """A concurrency limit with `at_once` permits and a queue of `queue` slots.
+    """A concurrency limit with `at_once` permits and a queue of `queue` slots, which API keys share.
 
-    A request waits in the queue for at most `seconds`. The request that has waited longest gets the next permit. `key`
-    is the Authorization header of a request; None if it has none. If the queue is full, a new request may take the slot
-    of another one: the last request of the key with the most waiting requests. The new request's own key must have
-    fewer waiting requests than that key. For SECONDS_TO_LEAVE_ROOM after a request, all other keys leave one permit
-    free: it waits or is refused as if all were taken. A key that is alone may hold all permits, unless `leaves_room`:
-    then every key always leaves one permit free, if there are several.
+    A request waits in the queue for at most `seconds`. The next permit goes to the request that has waited longest,
+    among those whose key may take one. `key` is the API key of a request; None if it has none.
+
+    No key can keep the others out of the queue: if it is full, a new request takes the slot of the last request of the
+    key with the most waiting requests, if its own key then has no more waiting requests than that key.
+
+    No key can hold all permits, if there are several, while another key uses the gate (it sent a request in the last
+    SECONDS_TO_LEAVE_ROOM). With `leaves_room`, a key can never hold all permits: for heavy requests, because another
+    key's first request would wait long for one of them to end.
     """
 
     def __init__(self, *, at_once: int, queue: int, seconds: float, leaves_room: bool = False) -> None:
@@ -55,8 +57,8 @@ class Gate:
         # whether the request has a permit.
         self._waiting: dict[asyncio.Future[bool], bytes | None] = {}
         self._inside: Counter[bytes | None] = Counter()
-        self._asked: dict[bytes | None, float] = {}
-        """The last two keys that sent a request, and when; one of them is another key than that of a request."""
+        # The last two keys that sent a request, and when: enough to know whether another key than a given one did.
+        self._last_requests: dict[bytes | None, float] = {}
 
     @property
     def waiting(self) -> int:
@@ -65,7 +67,7 @@ class Gate:
 
     @property
     def may_refuse(self) -> bool:
-        """Whether `refuses` may be true for any key; false as long as the gate has room."""
+        """Whether `refuses` may return True for some key; a quick check without a key."""
         return self.inside >= self.at_once - 1 and self.waiting >= self.queue
 
     def refuses(self, key: bytes | None) -> bool:
@@ -86,17 +88,18 @@ class Gate:
         return await self._wait(key)
 
     def _remember(self, key: bytes | None) -> None:
-        self._asked.pop(key, None)
-        self._asked[key] = time.monotonic()
-        if len(self._asked) > 2:
-            del self._asked[next(iter(self._asked))]
+        self._last_requests.pop(key, None)
+        self._last_requests[key] = time.monotonic()
+        if len(self._last_requests) > 2:
+            del self._last_requests[next(iter(self._last_requests))]
 
     def _admits(self, key: bytes | None) -> bool:
         """Return whether there is a permit for `key`."""
         if self.inside >= self.at_once:
             return False
         since = time.monotonic() - SECONDS_TO_LEAVE_ROOM
-        leaves_room = self._leaves_room or any(moment > since for other, moment in self._asked.items() if other != key)
+        others = (moment for other, moment in self._last_requests.items() if other != key)
+        leaves_room = self._leaves_room or any(moment > since for moment in others)
         return not leaves_room or self._inside[key] < max(self.at_once - 1, 1)
 
     def _take(self, key: bytes | None) -> None:
@@ -113,7 +116,7 @@ class Gate:
             async with asyncio.timeout(self._seconds):
                 await permit
         except TimeoutError:
-            pass  # at this moment, the permit may have been given
+            pass  # the permit may have been given at the same moment
         except asyncio.CancelledError:
             if _is_given(permit):
                 self.leave(key)
@@ -131,7 +134,7 @@ class Gate:
             permit.set_result(False)
 
     def leave(self, key: bytes | None = None) -> None:
-        """Give the permit of `enter` back. The request that has waited longest, and may have it, takes it."""
+        """Give the permit of `enter` back. The next waiting request, if its key may take a permit, gets it."""
         self.inside -= 1
         self._inside[key] -= 1
         if not self._inside[key]:

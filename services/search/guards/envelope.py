@@ -1,4 +1,4 @@
-"""What all answers have in common: security headers, a request id, HEAD, and a problem for an unforeseen error."""
+"""Middleware for all answers: security headers, a request id, HEAD, and a problem for an unexpected error."""
 
 import asyncio
 import logging
@@ -30,23 +30,22 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-cache",
 }
 REQUEST_ID = "X-Request-Id"
-# Random ids as proxies, traces and clients make them. The id is logged and recorded, where no erasure reaches it:
-# nothing that could be a name, an id in words or a key is taken.
+# Random ids as proxies, traces and clients make them. The id goes into the log and the audit record, from which nothing
+# is erased, so a text that may be a name, a company id or a key is not accepted.
 REQUEST_ID_PATTERN = re.compile(r"[0-9a-fA-F]{16}|[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""Of the request that is being worked on, in worker threads too; empty outside of one."""
+"""The id of the current request, also in its worker threads; empty outside a request."""
 
 log = logging.getLogger(__name__)
 
 
 class Envelope:
-    """Adds the security headers and the request's id, answers HEAD like GET, and turns an unforeseen
-    error into a problem.
+    """Adds security headers and a request id, answers HEAD like GET, and turns an unexpected error into a problem.
 
-    The server drops a HEAD's body. The id is the caller's own `X-Request-Id`, where that is 16 or 32 hexadecimal
-    digits or a UUID, else a new one. While the service stops, and beyond the limit of connections, each answer
-    ends its connection.
+    The server drops the body of an answer to HEAD. The request id is the `X-Request-Id` of the request if that is 16 or
+    32 hexadecimal digits or a UUID, otherwise a new one. While the service stops, and beyond the limit of connections,
+    each answer ends its connection.
     """
 
     def __init__(self, app: ASGIApp, *, lifecycle: Lifecycle | None = None) -> None:
@@ -54,7 +53,7 @@ class Envelope:
         self._lifecycle = lifecycle or Lifecycle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -70,29 +69,29 @@ class Envelope:
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
                 headers[REQUEST_ID] = identity
-                # Checked when the answer begins: the service may be told to stop while it is being made.
+                # Checked when the answer begins, because the service may begin to stop while the route runs.
                 if self._lifecycle.stopping or scope.get("state", {}).get(BEYOND_LIMIT):
                     headers["Connection"] = "close"
             await send(message)
 
-        # Parts are not served: a bad Range would be answered in plain text, and RFC 9110 lets a server ignore it.
+        # Range is ignored, as RFC 9110 allows: an invalid one would be answered in plain text.
         inner = {**scope, "headers": [each for each in scope["headers"] if each[0] != b"range"]}
         if scope["method"] == "HEAD":
             inner["method"] = "GET"
         try:
             await self._app(inner, receive, send_with_headers)
         except asyncio.CancelledError:
-            # The server cancels what is unfinished `finish_seconds` after SIGTERM, and would log a traceback for each.
+            # `finish_seconds` after SIGTERM, the server cancels unfinished requests and would log a traceback for each.
             if not self._lifecycle.stopping:
                 raise
             if not started:
                 problem = Problem(problems.STOPPING, "the service stopped before the answer was ready; send it again")
                 await problem_response(problem, path=scope["path"])(inner, receive, send_with_headers)
         except Exception:
-            # Half an answer cannot be taken back; the server cuts the connection.
+            # A part of the answer is already sent, so the server must cut the connection.
             if started:
                 raise
-            # Quoted: a path may hold line breaks.
+            # Quoted, because a path may contain line breaks.
             log.exception("%s %r failed", scope["method"], scope["path"])
             problem = Problem(problems.INTERNAL_ERROR, "the service failed on this request; its log says why")
             await problem_response(problem, path=scope["path"])(inner, receive, send_with_headers)

@@ -1,4 +1,4 @@
-"""Everything that stands between the network and the routes, in its order."""
+"""The middlewares between the network and the routes, in their order."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -25,10 +25,11 @@ MAY_READ = (REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", 
 
 @dataclass(frozen=True, kw_only=True)
 class Guards:
-    """What the middlewares work with. As it stands, for an application that only this process talks to:
-    nobody has to log in, any name will do, no rate limit; all other limits hold.
+    """The settings and parts of the middlewares.
 
-    `names`: what `Host` may say. `limited`: whether the rates of the settings hold.
+    By default for tests and for an application that only this process uses: no keys, any host name and no rate limits,
+    but all other limits. `names`: the host names that requests may have. `limited`: whether the rate limits of the
+    settings apply.
     """
 
     settings: ServiceSettings = field(default_factory=ServiceSettings)
@@ -41,7 +42,7 @@ class Guards:
 
     @cached_property
     def gates(self) -> Gates:
-        """The gates that requests pass; one set for the application and for its connections."""
+        """The gates of quick and heavy requests; `Admission` and `Shedding` share them."""
         settings = self.settings
 
         def gate(at_once: int, *, leaves_room: bool) -> Gate:
@@ -53,15 +54,15 @@ class Guards:
         )
 
     def shed(self) -> None:
-        """Counts a request that was refused at once."""
+        """Count a request that was refused at once."""
         self.metrics.rejected("shed")
 
 
 def host_names(settings: ServiceSettings, address: Address) -> tuple[str, ...]:
-    """What `Host` may say to a service at `address`.
+    """Return the host names that requests to a service at `address` may have.
 
-    On a loopback address only known names, against DNS rebinding. Elsewhere the names are the network's
-    business, unless the settings name them.
+    On a loopback address these are the local names and those in the settings, against DNS rebinding. Elsewhere any name
+    is allowed, unless the settings have names.
     """
     hosts = [name.lower() for name in settings.hosts]
     if is_loopback(address.reached):
@@ -70,12 +71,12 @@ def host_names(settings: ServiceSettings, address: Address) -> tuple[str, ...]:
 
 
 def limited(address: Address) -> bool:
-    """Whether rates are limited: always, except without keys on a socket that only this machine can reach."""
+    """Return whether rate limits apply: always, except without keys at an address that only this machine can reach."""
     return address.authenticated or not is_loopback(address.host)
 
 
 def guard(app: FastAPI, guards: Guards) -> None:
-    """Puts the middlewares around `app`. The last one added is the first that a request meets."""
+    """Add the middlewares to `app`. The last one added is the first that gets a request."""
     settings, gates = guards.settings, guards.gates
     guards.metrics.watch(gates, guards.lifecycle)
     app.add_middleware(Admission, gates=gates, seconds=settings.request_seconds)

@@ -1,1 +1,1 @@
-"""What HTTP needs: problems, what routes declare, bodies read strictly, ETags."""
+"""Parts of HTTP: problems, declarations of routes, strict reading of bodies, ETags."""

@@ -1,14 +1,14 @@
-"""Company references in an address, whatever they hold."""
+"""Company references with line breaks in the path of a URL."""
 
 from starlette.convertors import PathConvertor, register_url_convertor
 
 
 class AnyPath(PathConvertor):
-    """Starlette's `path`, and line breaks: it would find no route for `/companies/a%0Ab`."""
+    """Starlette's `path` convertor, which also matches line breaks: without it, `/companies/a%0Ab` has no route."""
 
     regex = "(?s:.*)"
 
 
 def take_line_breaks_in_paths() -> None:
-    """From now on `{name:path}` of a route takes a line break too; the reference is refused then as any other."""
+    """Let `{name:path}` in routes match line breaks; the route then refuses the reference like any invalid one."""
     register_url_convertor("path", AnyPath())

@@ -1,1 +1,1 @@
-"""What people add: verdicts, the pairs they make, saved lists."""
+"""Routes and services of verdicts, of the pairs made from them, and of saved lists."""

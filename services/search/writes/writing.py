@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 
 class WriteMode(StrEnum):
-    """What the service does with writes."""
+    """The destination of writes: the index, Kafka, or none (writes are refused)."""
 
     DIRECT = "direct"
     """Embed and store them before the answer."""

@@ -7,9 +7,9 @@
     connection  the client and its errors                         search          the nearest companies
     compaction  merge without deleted documents                   ledger          the ledger of erasures
 
-A reader reads the live generation from the registry, and then names its Elasticsearch index in every request. An
-alias could point to another index in the middle of a query. All state is on the cluster, so any number of processes
-may use it at the same time.
+A reader reads the live generation from the registry, and then names its Elasticsearch index in every request: an
+alias could be switched to another index in the middle of a query. All state is on the cluster, so any number of
+processes may use it at the same time.
 """
 
 import secrets
@@ -104,7 +104,7 @@ class ElasticIndex:
         self._registry.change(lambda registry: registry.withdraw_candidate(name))
 
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
-        """Make the index ready to serve, then make it live; all its copies are assigned and all its writes visible."""
+        """Make the generation live, after its index has the settings for serving and all its copies are assigned."""
         registry = self._registry.read()
         registry.promote(name, lease=lease, now=self._clock())  # raises if the promotion is not allowed
         self._make_ready(registry.named(name))
@@ -161,7 +161,7 @@ class ElasticIndex:
         return self._registry.read().current_leases(now=self._clock())
 
     def stats(self, generation: str) -> GenerationStats:
-        """Return the counts; every write that was acknowledged before the call is counted, due to a refresh."""
+        """Return the counts, including every write that was acknowledged before the call: the index is refreshed."""
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
             return reading.stats(self._cluster, entry.index, entry.record.languages)
@@ -271,9 +271,9 @@ class ElasticIndex:
 
     @contextmanager
     def _entry(self, generation: str) -> Iterator[Entry]:
-        """Return the registry entry of a generation, from the cache if possible.
+        """Yield the registry entry of a generation, from the cache if possible.
 
-        If UnknownGeneration is raised inside the context, the index was deleted and the entry leaves the cache.
+        If the block raises UnknownGeneration, the index was deleted, and the entry is removed from the cache.
         """
         entry = self._cached_entries.get(generation)
         if entry is None:
@@ -288,7 +288,7 @@ class ElasticIndex:
         self._cluster.create_index(
             entry.index,
             aliases={_write_alias(entry.index): {}},
-            # Searches rescore according to the kind of graph in the registry, so the index must have that kind.
+            # Searches depend on the kind of graph in the registry entry, so the index must be of that kind.
             mappings=generation_mapping(entry.record, vectors=entry.vectors),
             settings=building_settings(self.settings),
         )
@@ -338,12 +338,12 @@ class ElasticIndex:
 
 
 def _write_alias(index: str) -> str:
-    """Return the alias through which an index is written; so a late write cannot create a deleted index again."""
+    """Return the alias for writes. By its own name, a late write would create an index that was deleted."""
     return f"{index}-write"
 
 
 def _lease_in(registry: Registry, name: str) -> Lease:
-    """Return the lease of this name, which was stored in this registry a moment ago."""
+    """Return the lease `name`, which was just stored in `registry`."""
     lease = registry.lease(name)
     if lease is None:
         raise IndexUnavailable(f"the lease {name!r} was stored, but the registry does not have it; start again")

@@ -98,7 +98,7 @@ def building_settings(settings: ElasticSettings) -> Body:
             "translog.durability": "request",
             # Only purged tombstones are really deleted, and what is purged may come back at once.
             "gc_deletes": "0s",
-            # Under a filter of 10 % the default, acorn, finds fewer of the ten nearest (docs/decisions/0009).
+            # Under a filter of 10 % the default, acorn, finds fewer of the ten nearest (decision 9 in docs/decisions).
             "dense_vector.hnsw_filter_heuristic": "fanout",
         }
     }

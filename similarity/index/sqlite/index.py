@@ -56,6 +56,8 @@ BATCH_DOCUMENTS = 2000
 
 Document: TypeAlias = EmbeddedCompany | DeletedCompany
 Item = TypeVar("Item", Document, DocumentVersion)
+OnCopy: TypeAlias = Callable[[list[Generation]], None]
+"""Called with the generations in a copy of the index."""
 DocumentPages: TypeAlias = Iterator[list[Document]]
 VersionPages: TypeAlias = Iterator[list[DocumentVersion]]
 
@@ -63,8 +65,8 @@ VersionPages: TypeAlias = Iterator[list[DocumentVersion]]
 class SqliteIndex:
     """A `CompanyIndex` in the file `path`, which is created with its folder if it does not exist.
 
-    `busy_timeout`: how many seconds a write waits for the writes of other processes. `clock` returns the time, with
-    its zone, for the ends of leases and the times of promotions.
+    `busy_timeout`: how many seconds a write waits for the writes of other processes. `clock`: returns the time, with
+    its zone, by which leases expire and promotions are recorded.
 
     Raises:
         IndexUnavailable: the file cannot be used; the message says why and what to do.
@@ -124,7 +126,7 @@ class SqliteIndex:
             return generations.rollback(connection, from_number=live.number, to_number=target.number, now=self._clock())
 
     def retire(self, name: str) -> None:
-        """The generation is removed at once, and its documents in steps; after a crash the next call goes on."""
+        """Remove the generation, then its documents in short transactions. A later call deletes what a crash left."""
         with self._connections.writing() as connection:
             generations.retire(connection, name)
         self._repeat(writing.sweep)
@@ -134,10 +136,9 @@ class SqliteIndex:
             return attributes.read(connection)
 
     def declare(self, schema: AttributeSchema) -> None:
-        if not schema.types:
-            return
-        with self._connections.writing() as connection:
-            attributes.declare(connection, schema)
+        if schema.types:
+            with self._connections.writing() as connection:
+                attributes.declare(connection, schema)
 
     def revision(self) -> int:
         with self._connections.reading() as connection:
@@ -177,7 +178,7 @@ class SqliteIndex:
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         with self._reading(generation) as (connection, stored):
             found = reading.documents_with_ids(connection, stored, ids)
-            self._versions(connection, stored, set(ids).difference(found))
+            self._versions(connection, stored, set(ids).difference(found))  # raises if damage hides one of them
             return found
 
     def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
@@ -190,6 +191,7 @@ class SqliteIndex:
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
         with self._reading(generation) as (connection, stored):
             found = {reference: words.resolve(connection, stored, reference) for reference in references}
+            # A reference that resolves to nothing may be an id that damage hides: then this raises.
             self._versions(connection, stored, [reference for reference, ids in found.items() if not ids])
             return found
 
@@ -210,11 +212,11 @@ class SqliteIndex:
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
     ) -> SimilarCompanies:
-        asked = conditions(filters)
+        filtered = conditions(filters)
         with self._connections.reading() as connection:
-            neighbours = self._search.nearest(connection, generation, vector, k=k, conditions=asked, exclude=exclude)
+            neighbours = self._search.nearest(connection, generation, vector, k=k, conditions=filtered, exclude=exclude)
             found = reading.company_facts(connection, [neighbour.document_number for neighbour in neighbours])
-            require_passing(asked, [facts.company for facts in found])
+            require_passing(filtered, [facts.company for facts in found])
         hits = (facts.as_hit(neighbour.score) for neighbour, facts in zip(neighbours, found, strict=True))
         return SimilarCompanies(hits=tuple(hits), approximate=False)
 
@@ -252,7 +254,7 @@ class SqliteIndex:
             generations.named(connection, generation)
         self._repeat(writing.sweep)
         with self._connections.borrowed() as connection:
-            # Merges the full-text index, which until then only marks the words of deleted companies.
+            # Merge the full-text index: until then it only marks the words of deleted companies as deleted.
             connection.execute("INSERT INTO words (words) VALUES ('optimize')")
             rewrite(connection, path=self.path)
         return True
@@ -263,18 +265,16 @@ class SqliteIndex:
         return self._repeat(lambda connection: writing.purge_tombstones(connection, stored, before=before))
 
     def damage(self) -> list[str]:
-        """Return a line for each damage in the file, about a hundred at most; it is empty for an undamaged file.
+        """Return one line for each damage that is found, about a hundred at most.
 
-        Reads the whole file. Writers wait while the words are checked.
+        Reads the whole file. Writers wait while the full-text index is checked.
         """
         with self._connections.reading() as connection:
             found = checking.damage(connection)
         return found + checking.damaged_words(self.path, busy_timeout=self._busy_timeout)
 
-    def backup(
-        self, path: str | Path, *, overwrite: bool = False, beside: Callable[[list[Generation]], None] = lambda _: None
-    ) -> None:
-        """Copy the index to a file while it is in use, and check it. `beside` gets its generations before it is named.
+    def backup(self, path: str | Path, *, overwrite: bool = False, before_named: OnCopy = lambda _: None) -> None:
+        """Copy the index while it is in use, check the copy, call `before_named`, and then name the copy `path`.
 
         Raises:
             InvalidInput: the file exists (unless `overwrite`), is in use, or is the index itself.
@@ -288,7 +288,7 @@ class SqliteIndex:
                 source=self.path,
                 target=Path(path),
                 overwrite=overwrite,
-                before_named=lambda copy: beside([stored.record for stored in generations.every(copy)]),
+                before_named=lambda copy: before_named([stored.record for stored in generations.every(copy)]),
             ) as give_name,
         ):
             give_name()
@@ -303,7 +303,7 @@ class SqliteIndex:
             yield connection, generations.named(connection, name)
 
     def _write(self, target: StoredGeneration, documents: Sequence[Document]) -> list[WriteResult]:
-        # Before the transaction, because other writers wait for it.
+        # Before the transaction, because other writers wait for its end.
         prepared = [writing.prepare(document, dimension=target.record.dimension) for document in documents]
         rows = [row for row in prepared if isinstance(row, DocumentRow)]
         with self._connections.writing() as connection:

@@ -1,8 +1,8 @@
 """Matching of names and websites, as people write them, with the companies of an index.
 
-The most precise evidence decides: website, then name or alias, then id, then the core of the name, then the same words,
-a common beginning, and a typing error. If several companies fit equally well, none is chosen and all are candidates,
-because a wrong match costs the user more than a missing one.
+The most precise evidence decides: website, then name or alias, then id, then the core of the name (without its legal
+form), then the same words, a common beginning, and a typing error. If several companies fit equally well, none is
+chosen and all are candidates, because a wrong match costs the user more than a missing one.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -40,7 +40,7 @@ MAX_BY_WORDS = 3
 ENOUGH_CANDIDATES = 20
 """Shorter queries run until this number of candidates is found."""
 SECONDS_FOR_EXACT_NAMES = 5.0
-"""Further seconds in which websites, names and ids are looked up when there is no time for similar names any more."""
+"""Further seconds in which websites, names and ids are looked up after the time for similar names is over."""
 OUT_OF_TIME = "similar names were not searched, because the list took too long; send the rows with this message again"
 
 
@@ -49,11 +49,11 @@ class RowMatcher:
     """Matches rows with the companies of one generation. Thread-safe.
 
     `seconds_left`: returns the time that is left to search similar names. SECONDS_FOR_EXACT_NAMES later, nothing is
-    searched.
+    searched. `schema`: the attributes of the index.
 
-    `schema`: the attributes of the index. `as_typed`: whether a person types one name and sees the company at once.
-    Then "tsmc" also matches the domain tsmc.com, and a part of a name matches a prominent company. Of several
-    companies, the largest is chosen. In lists of names these matches are wrong too often without a check by a person.
+    `as_typed`: whether a person types one name and sees the company at once. Then "tsmc" also matches the domain
+    tsmc.com, a part of a name matches a prominent company, and the largest of several companies is chosen. In a list
+    these matches are wrong too often, because nobody checks each of them.
     """
 
     index: CompanyIndex
@@ -101,11 +101,9 @@ class RowMatcher:
         """Return the match of a row whose name is that of `company` in another country."""
         core = core_of(row.name)
         similar = most_similar(core, self._find(core).values(), self.schema)
-        of_country = [each for each in similar if is_same_country(each.country, row.country)]
-        reason = (
-            f"{company.name!r} is in {company.country} and the row in {row.country!r}; choose one, or give its domain"
-        )
-        return Match(candidates=(*of_country, company), miss=reason)
+        same_country = [each for each in similar if is_same_country(each.country, row.country)]
+        problem = f"{company.name!r} is in {company.country} and the row in {row.country!r}"
+        return Match(candidates=(*same_country, company), miss=f"{problem}; choose one, or give its domain")
 
     def _by_domain(self, row: ListedCompany) -> Match | None:
         domain = domain_of(row.domain)
@@ -115,11 +113,7 @@ class RowMatcher:
         core = core_of(row.name)
         same_core = [company for company in companies if row.name and core in cores_of(company)]
         if len(companies) >= WIDELY_SHARED and not same_core:
-            if row.name:
-                return None
-            count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
-            reason = f"{count} companies have the domain {domain}; give the name"
-            return Match(candidates=tuple(companies), miss=reason, is_contested=True)
+            return None if row.name else _several(companies, f"have the domain {domain}; give the name")
         return self._choose(same_core or companies, row, How.DOMAIN, f"have the domain {domain}")
 
     def _unknown_domain(self, website: str) -> Match:
@@ -137,7 +131,7 @@ class RowMatcher:
         for how in (How.NAME, How.ALIAS):
             if companies := [company for company, found_how in found if found_how is how]:
                 return self._choose(companies, row, how, f"have the name {row.name!r}")
-        # The index also resolves domains, so the remaining companies have the name as their domain.
+        # `_with_name` also finds domains: a company without this name or alias has `row.name` as its domain.
         companies = [company for company, found_how in found if found_how is None]
         return self._choose(companies, row, How.DOMAIN, f"have the domain {row.name}") if companies else None
 
@@ -177,11 +171,9 @@ class RowMatcher:
         if misspelled:
             return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
         found |= {company.id: company for company in similar}
-        if by_website := self._with_website_name(core):  # too often wrong to be chosen unseen
-            reason = (
-                f"no company has that name; {by_website[0].name!r} has such a website: choose it, or give the website"
-            )
-            return Match(candidates=tuple(by_website), miss=reason)
+        if by_website := self._with_website_name(core):  # wrong too often to be chosen without a check by a person
+            problem = f"no company has that name; {by_website[0].name!r} has such a website"
+            return Match(candidates=tuple(by_website), miss=f"{problem}: choose it, or give the website")
         for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
@@ -194,7 +186,7 @@ class RowMatcher:
     ) -> Match:
         """Return the match of a row without a company; its candidates are `first`, and `companies` of similar names.
 
-        `by_words`: those of `first` whose name or description has the words.
+        `by_words`: those of `first` that have the words in their name or description.
         """
         candidates = tuple({each.id: each for each in (*first, *most_similar(core, companies, self.schema))}.values())
         if candidates and candidates[0] in by_words and not is_named_alike(core, candidates[0]):
@@ -210,12 +202,12 @@ class RowMatcher:
     def _by_short_name(
         self, row: ListedCompany, core: str, found: dict[str, Company], cores: dict[str, list[str]]
     ) -> Match | None:
-        """Return the match of a short name: a part of a company's name, the name of its website, or its id.
+        """Return the match of a name that is a part of a company's name, the name of its website, its id or ticker.
 
         `found`: companies found by words of the name. If no company fits, returns None.
         """
         fitting: dict[str, tuple[Company, How]] = {}
-        possible = [] if country_code(core) else found.values()  # "Hong Kong" is no company
+        possible = [] if country_code(core) else found.values()  # "Hong Kong" alone is a place
         for company in possible:
             prominent = self._is_prominent(company)
             if countries_differ(row.country, company.country):
@@ -228,7 +220,7 @@ class RowMatcher:
             for company in self._with_website_name(core):
                 fitting[company.id] = company, How.WEBSITE_NAME
         for company in self._with_ids(possible_ids(row.name)):
-            if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" is not the company with the id MS
+            if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" does not mean the id MS
                 fitting[company.id] = company, How.ID
         if not fitting:
             return self._by_ticker(row) if self.as_typed else None
@@ -237,7 +229,7 @@ class RowMatcher:
         if match.company is None:
             return match
         how = fitting[match.company.id][1]
-        if how is How.PREFIX and self._is_of_country(row, core, match.company):
+        if how is How.PREFIX and self._is_local_part(row, core, match.company):
             reason = f"{row.name!r} may mean the group of {match.company.name!r}; give the whole name, or the domain"
             return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
         if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
@@ -248,9 +240,9 @@ class RowMatcher:
     def _by_ticker(self, row: ListedCompany) -> Match | None:
         """Return the match of a ticker without its exchange; None if no company has it, or none is sure enough.
 
-        Other exchanges may have other companies of a ticker in letters, so only a prominent company is chosen. By the
-        American tickers of 15,485 companies, 0.8 to 0.93 of the prominent ones were right, and 0.43 to 0.65 of the
-        others.
+        Companies on different exchanges may have the same ticker of letters, so only a prominent company is chosen.
+        Measured with the American tickers of 15,485 companies, 0.8 to 0.93 of the prominent ones were right, and 0.43
+        to 0.65 of the others.
         """
         companies = listed_as(self.index, self.generation, row.name)
         if not companies:
@@ -262,10 +254,10 @@ class RowMatcher:
             return match if any(map(self._is_prominent, companies)) else None
         return replace(match, how=How.SIZE) if self._is_prominent(match.company) else None
 
-    def _is_of_country(self, row: ListedCompany, core: str, company: Company) -> bool:
-        """Return whether a company is likely the part in one country of a group with the core `core`.
+    def _is_local_part(self, row: ListedCompany, core: str, company: Company) -> bool:
+        """Return whether `company` is likely the part of a group in one country, and the row means the group.
 
-        Its name is `core` and the country, it is not large, and the row does not name the country.
+        Its name is `core` and a country, it is not prominent, and the row does not have its country.
         """
         rests = (other.removeprefix(f"{core} ") for other in cores_of(company) if other.startswith(f"{core} "))
         is_local = any(map(country_code, rests)) and not self.schema.is_prominent(company)
@@ -279,7 +271,7 @@ class RowMatcher:
     def _with_website_name(self, core: str) -> list[Company]:
         """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
 
-        Of initials, also those with the domain jnj.com or jj.com for "j and j".
+        For initials such as "j and j", also those with the domain jnj.com or jj.com.
         """
         words = core.split()
         domains = dict.fromkeys(f"{separator.join(words)}.com" for separator in ("", "-"))
@@ -297,9 +289,9 @@ class RowMatcher:
         ]
 
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
-        """Return the match with the only company of the row's country, or with the largest; else no company.
+        """Return the match with the only company, or the only one of the row's country; if `as_typed`, the largest.
 
-        `predicate` completes the reason "<count> companies ...".
+        Otherwise all of them are candidates. `predicate` completes the reason "<count> companies ...".
         """
         companies = of_country(companies, row)
         if len(companies) == 1:
@@ -308,14 +300,16 @@ class RowMatcher:
             shared = widely_shared_domains(self.index, self.generation, map(Identity.of, companies))
             if largest := largest_or_only(core_of(row.name), companies, self.schema, widely_shared=shared):
                 return Match(largest, How.SIZE)
-        count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
-        reason = f"{count} companies {predicate}; choose one, or give its domain"
-        return Match(candidates=tuple(companies), miss=reason, is_contested=True)
+        advice = "choose one" if how is How.DOMAIN else "choose one, or give its domain"
+        return _several(companies, f"{predicate}; {advice}")
 
     def _choose_or_longer(
         self, companies: Sequence[Company], longer: Sequence[Company], row: ListedCompany, how: How, predicate: str
     ) -> Match:
-        """Return the match with one of `companies`, unless a large one of `longer`, which begin so, may be meant."""
+        """Return the match with one of `companies`, unless the row may mean a larger one of `longer`.
+
+        `longer`: companies whose names begin with the name and have further words.
+        """
         match = self._choose(companies, row, how, predicate)
         is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
         if match.company is None or (match.how is How.SIZE and is_word):
@@ -340,8 +334,16 @@ class RowMatcher:
         return not is_same_company(one, other, widely_shared=shared)
 
     def _is_a_step_larger(self, company: Company, other: Company) -> bool:
-        size, least = self.schema.size_of(company), self.schema.size_of(other)
-        return self.as_typed and size is not None and least is not None and size >= least + 1
+        """Return whether `company` is at least one step of size larger than `other`; False unless `as_typed`."""
+        size, other_size = self.schema.size_of(company), self.schema.size_of(other)
+        return self.as_typed and size is not None and other_size is not None and size >= other_size + 1
 
     def _is_prominent(self, company: Company) -> bool:
+        """Return whether `company` is prominent; False unless `as_typed`."""
         return self.as_typed and self.schema.is_prominent(company)
+
+
+def _several(companies: Sequence[Company], problem: str) -> Match:
+    """Return the miss of a row that fits several companies: "<count> companies <problem>"."""
+    count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
+    return Match(candidates=tuple(companies), miss=f"{count} companies {problem}", is_contested=True)

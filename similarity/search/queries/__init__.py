@@ -1,1 +1,1 @@
-"""What is asked: the question, its companies, and the query vector."""
+"""Queries: the question, its companies, and the query vector."""

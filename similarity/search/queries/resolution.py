@@ -108,8 +108,8 @@ class ResolvedQuestion:
     vector: Vector
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings on anchors and negatives that the encoder cannot read; then no hit has a probability."""
+    def language_warnings(self) -> tuple[str, ...]:
+        """A warning for each anchor and negative that the encoder cannot read; then no hit has a probability."""
         return tuple(each.warning for each in (*self.anchors, *self.negatives) if each.warning is not None)
 
     @property

@@ -1,10 +1,10 @@
-"""What orders the hits of a search."""
+"""The readings: the orders in which a search can return its hits."""
 
 from enum import StrEnum
 
 
 class Rank(StrEnum):
-    """What orders the hits: what companies do, whom an analyst would put beside the company, or the plain cosine."""
+    """The order of the hits: by what companies do, by how comparable analysts find them, or by the cosine alone."""
 
     BUSINESS = "business"
     COMPARABLE = "comparable"

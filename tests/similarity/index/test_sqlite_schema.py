@@ -20,7 +20,8 @@ from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import connect, damage
 
-SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in range(1, 11)]
+SCHEMA_VERSIONS = Path(__file__).with_name("schema_versions.sql").read_text(encoding="utf-8")
+SCRIPTS = re.split(r"^-- Version \d+.*", SCHEMA_VERSIONS, flags=re.MULTILINE)[1:]
 REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
 
 
@@ -34,7 +35,7 @@ def make_file(path: Path, *, version: int) -> Path:
     """A file as the release with this schema left it."""
     with closing(connect(path)) as connection:
         for script in SCRIPTS[:version]:
-            connection.executescript(script.read_text(encoding="utf-8"))
+            connection.executescript(script)
     return path
 
 

@@ -182,7 +182,7 @@ def test_a_batch_ends_where_its_answers_hold_too_much_text(searcher: Searcher, m
     _, (first, second) = searcher.search_all([about("a"), about("b")])
     assert isinstance(first, Ranking)
     assert isinstance(second, InvalidInput)
-    assert "ask in several batches" in str(second)
+    assert "send the queries in several batches" in str(second)
 
 
 def test_a_ranking_that_reads_too_much_text_is_refused(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:

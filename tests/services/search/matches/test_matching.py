@@ -150,6 +150,11 @@ def test_a_miss_has_its_reason_and_who_may_be_meant(
     assert [each["id"] for each in found["candidates"]] == candidates
 
 
+def test_the_miss_of_a_shared_domain_does_not_advise_to_give_the_domain(client: TestClient) -> None:
+    [found] = match(client, {"domain": "globex.com"})
+    assert found["miss"] == "2 companies have the domain globex.com; choose one"
+
+
 def test_a_table_is_read_by_its_headings(client: TestClient) -> None:
     table = "\ufeffRank;Company;Web site;Country\r\n1;Coca Cola;;\r\n2;;www.delta.gr;\r\n3;a;b\r\n4;Delta;;Greece\r\n"
     answer = send(client, table.encode(), "text/csv; charset=utf-8").json()
