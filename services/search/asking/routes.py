@@ -77,15 +77,12 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
     @router.get(
         "/segments/{company_id:path}",
         tags=["Companies"],
-        summary="Lines of business of a company",
+        summary="Lines of business in the description of a company",
         responses=declared(*NAME_PROBLEMS, problems.ENCODER_NOT_LOADED),
         dependencies=[needs(Scope.READ)],
     )
     def segments(company_id: Reference, query: Annotated[ResolveQuery, Query()]) -> CompanySegments:
-        """Returns the lines of business in the company's description; runs the encoder.
-
-        To find the competitors of one of them, send its number as `segment` of an anchor to `POST /similar`.
-        """
+        """Returns what an anchor of `POST /similar` takes as `segment`; runs the encoder."""
         return service.segments(company_id, exact=query.resolve == "exact")
 
     @router.get("/healthz", tags=["Operation"], summary="Is the process alive?")

@@ -42,8 +42,8 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     names = {"cobbler": SHOES, "shipyard": BOATS, "dairy": MILK}
     mixed = (2 * SHOES + BOATS) / np.sqrt(5, dtype=np.float32)
     documents = [make_embedded(name, name=name.title(), vector=vector) for name, vector in names.items()]
-    fields = {"name": GROUP.name, "description": GROUP.description, "industry": "Dairy"}
-    index.upsert("first", [make_embedded("group", vector=mixed, **fields), *documents])
+    group = make_embedded("group", vector=mixed, name=GROUP.name, description=GROUP.description, industry="Dairy")
+    index.upsert("first", [group, *documents])
     yield index
     index.close()
 
