@@ -29,6 +29,8 @@ MAX_CELLS = 100
 LINE_NUMBER = re.compile(r"\s*[0-9]{1,4}[.)]\s+(?=\S)")
 TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")
 """Behind a name, as news write it: (NASDAQ: PEP)."""
+BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
+"""Without the exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
 
 # Usual names of the columns of such lists, as `column_key` writes them; a "company" in front is left out.
 HEADINGS: Mapping[str, tuple[str, ...]] = {
@@ -158,6 +160,12 @@ def _cells(line: str) -> dict[str, str]:
 def without_ticker(name: str) -> str:
     """Return a name without a ticker in brackets behind it; a name that is nothing else is returned unchanged."""
     return TICKER.sub("", name).strip() or name
+
+
+def without_bare_ticker(name: str) -> str:
+    """Return a name without a ticker that has no exchange; a country, such as (UK), is not taken for a ticker."""
+    ticker = BARE_TICKER.search(name)
+    return name if ticker is None or country_code(ticker[1]) else name[: ticker.start()].strip() or name
 
 
 def _without_number(line: str) -> str:

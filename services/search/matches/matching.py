@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from similarity.index.protocol import CompanyIndex
 from similarity.search.names.list_matching import RowMatcher
@@ -11,7 +11,7 @@ from similarity.search.names.rows import ListedCompany, Match
 from similarity.search.searcher import retry_if_retired
 
 from ..wire.problem_documents import reference_of
-from .match_rows import ListRow, ListRows, without_ticker
+from .match_rows import ListRow, ListRows, without_bare_ticker, without_ticker
 from .match_schemas import Matched, MatchedRow
 
 CANDIDATES_SHOWN = 5
@@ -40,7 +40,11 @@ class MatchService:
             if row.unreadable:
                 return _answer(row, Match(miss=row.unreadable))
             asked = ListedCompany(name=without_ticker(row.row.name), domain=row.row.domain, country=row.row.country)
-            return _answer(row, matcher.match(asked))
+            match = matcher.match(asked)
+            shorter = without_bare_ticker(asked.name)
+            if match.company is None and shorter != asked.name:
+                match = matcher.match(replace(asked, name=shorter))
+            return _answer(row, match)
 
         with ThreadPoolExecutor(ROWS_AT_ONCE) as pool:
             answers = list(pool.map(answer, listed.rows))

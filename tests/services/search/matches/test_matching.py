@@ -331,6 +331,22 @@ def test_a_ticker_in_brackets_is_left_out_in_every_format(client: TestClient) ->
     assert [answer[0]["asked"]["name"] for answer in answers[:2]] == [name] * 2
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Globex Laboratories (GLB)", "globex-labs"),
+        ("Globex Laboratories (7203.T)", "globex-labs"),
+        ("Globex Laboratories (UK)", None),  # the company of that country may be another one
+        ("(GLB)", None),
+    ],
+)
+def test_a_ticker_without_its_exchange_is_left_out_where_no_company_has_the_whole_name(
+    client: TestClient, name: str, found: str | None
+) -> None:
+    [row] = match(client, {"name": name})
+    assert row["id"] == found
+
+
 def test_a_null_is_an_empty_cell_of_its_row(client: TestClient) -> None:
     rows = [{"name": None}, {"name": "Coke", "domain": None, "country": None}, {"name": None, "domain": "delta.gr"}]
     answer = client.post("/match", json={"rows": rows})
