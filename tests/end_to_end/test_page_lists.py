@@ -206,7 +206,7 @@ def test_pasted_names_become_anchors_and_misses_are_said(sample: Any) -> None:
     assert "Carlsberg A/S" in rows.nth(0).inner_text()
     assert "%" in rows.nth(0).inner_text()
     assert rows.nth(2).get_by_role("checkbox").is_disabled()
-    dialog.get_by_role("button", name="Use 2 as anchors").click()
+    dialog.get_by_role("button", name="Find companies like these 2").click()
     sample.get_by_role("heading", name="Carlsberg A/S + 1").wait_for()
     assert "company=carlsberg&company=heineken" in sample.url
 

@@ -126,6 +126,14 @@ def test_a_service_without_the_other_parts_still_ranks(page: Any) -> None:
     assert page.get_by_role("button", name="Accept Boots GmbH").is_hidden()
 
 
+def test_a_service_that_is_busy_for_a_moment_loses_no_part(page: Any) -> None:
+    busy = refused(503, "Too busy", "overloaded")
+    page.route(api("feedback/pairs"), lambda route: route.fulfill(**busy))
+    with page.expect_response("**/feedback/pairs*"):
+        ranking(page, "/?company=acme")
+    page.get_by_role("button", name="Judge pairs").wait_for()
+
+
 def test_a_map_that_fails_leaves_the_ranking(page: Any) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.route("**/map/**", lambda route: route.fulfill(**refused(500, "Internal error", "internal-error")))

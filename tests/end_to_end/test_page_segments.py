@@ -57,3 +57,56 @@ def test_a_company_of_one_business_has_no_chips(opened: Opened, group_address: s
     with page.expect_response("**/segments/cobbler*"):
         ranking(page, "/?company=cobbler")
     assert page.locator("#segments .chip").count() == 0
+
+
+def test_the_chosen_line_of_business_is_said_beside_the_ranking(opened: Opened, group_address: str) -> None:
+    page = opened(group_address)
+    ranking(page, "/?company=group&segment=2")
+    assert "Only this line of business: rent out sailing boats" in page.locator("#question .only").inner_text()
+    assert page.title().startswith("Competitors of Group AG (rent out sailing boats")
+    assert "verdicts are about all of Group AG" in page.locator("#tally").inner_text()
+    assert "the industry does not count" in page.locator("#provenance").inner_text()
+    page.locator("#segments .chip").nth(2).wait_for()
+    assert page.locator("#segments .chips").evaluate("all => all.scrollHeight <= all.clientHeight")
+    assert page.locator("#segments .chip").nth(2).inner_text().startswith("2. rent out")
+    assert offences(page) == []
+
+
+def test_several_companies_may_have_one_of_a_line_of_business_only(opened: Opened, group_address: str) -> None:
+    page = opened(group_address)
+    ranking(page, "/?company=group&segment=2&company=cobbler&unlike=group&segment=1")
+    assert "rent out sailing boats" in page.locator("#question .only").inner_text()
+    page.get_by_role("button", name="No longer unlike Group AG (").wait_for()
+    page.get_by_role("button", name="All of Group AG").click()
+    page.locator("#question .only").wait_for(state="detached")
+    assert page.url.endswith("?company=group&company=cobbler&unlike=group&segment=1")
+
+
+def test_two_lines_of_business_are_removed_one_at_a_time(opened: Opened, group_address: str) -> None:
+    page = opened(group_address)
+    ranking(page, "/?company=group&segment=1&company=group&segment=2")
+    page.get_by_role("button", name="No longer like Group AG (rent out").click()
+    page.wait_for_url("**/?company=group&segment=1")
+
+
+def test_a_line_of_business_that_is_gone_is_said_once_and_the_company_can_be_asked_about(
+    opened: Opened, group_address: str
+) -> None:
+    page = opened(group_address)
+    page.goto("/?company=group&segment=9")
+    problem = page.locator("#message .problem")
+    problem.wait_for()
+    assert problem.inner_text().count("no segment 9 of Group AG") == 1
+    page.get_by_role("button", name="Ask about the whole company").click()
+    assert names(page) == ["Cobbler", "Yard"]
+    assert page.url.endswith("?company=group")
+
+
+def test_a_saved_question_says_which_line_of_business(opened: Opened, group_address: str) -> None:
+    page = opened(group_address)
+    ranking(page, "/?company=group&segment=2")
+    page.get_by_role("button", name="Save list").click()
+    page.get_by_role("textbox", name="Name").fill("boats")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Saved lists").click()
+    page.locator("#all-lists").get_by_text("Group AG (line of business 2)").wait_for()

@@ -50,7 +50,7 @@ def test_a_pasted_list_of_more_than_ten_is_kept_as_companies(own: Any) -> None:
     ids = [hit["company"]["id"] for hit in hits]
     own.goto("/")
     dialog = pasted(own, "\n".join([*ids, "No Such Brewery 1234"]))
-    assert dialog.get_by_role("button", name="At most 10 anchors").is_disabled()
+    assert dialog.get_by_role("button", name="Find companies like at most 10").is_disabled()
     dialog.get_by_role("button", name="Save as a list").click()
     shown = save_under(own, "Brewers & more")
     toast(own, "14 companies saved as “Brewers & more”.")

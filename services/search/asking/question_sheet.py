@@ -43,7 +43,10 @@ def _parts(question: Criteria, ranking: Ranking, at: datetime) -> Iterator[tuple
 
 
 def _name(asked: AskedFor) -> str:
-    return f"{asked.company.name} ({asked.company.id})" if asked.company else f"\u201c{asked.text}\u201d"
+    if asked.company is None:
+        return f"\u201c{asked.text}\u201d"
+    part = f", line of business {asked.segment.number}: \u201c{asked.segment.text}\u201d" if asked.segment else ""
+    return f"{asked.company.name} ({asked.company.id}){part}"
 
 
 def _condition(chosen: FieldFilter) -> str:

@@ -39,7 +39,7 @@ async function whyNot() {
     if (isKind(error, "invalid-request")) return null;
     if (isKind(error, "writes-off")) return `Companies cannot be added here: ${error.problem.detail}.`;
     if (error.problem.status === 403 || error.problem.status === 401) return "Your key may not add companies. Ask the person who runs this service for a key with the scope “write”, or to add the company.";
-    return `${error.problem.title}. ${error.problem.detail}`;
+    return `${error.problem.title}: ${error.problem.detail}`;
   }
   return null;
 }

@@ -192,9 +192,8 @@ async function countAgain() {
     byId("open-judge").hidden = false;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    if (!isMissing(error)) return;
-    link.hidden = true;
-    byId("open-judge").hidden = true;
+    byId("open-judge").hidden = isMissing(error); // of a service that is only busy nothing is hidden
+    if (isMissing(error)) link.hidden = true;
   }
 }
 

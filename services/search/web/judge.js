@@ -129,7 +129,7 @@ function showFailure(words, { title, detail }) {
   byId("pair").hidden = false;
   byId("judge-none").hidden = true;
   byId("judge-verdicts").hidden = !unread;
-  byId("pair").replaceChildren(el("p", { class: "none" }, `${words} ${title}. ${detail} `,
+  byId("pair").replaceChildren(el("p", { class: "none" }, `${words} ${title}: ${detail} `,
     el("button", { type: "button", class: "link", onclick: again }, "Try again")));
 }
 

@@ -127,7 +127,7 @@ async function save(event) {
     await look(name);
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    byId("saving-error").textContent = `${error.problem.title}. ${error.problem.detail}`;
+    byId("saving-error").textContent = `${error.problem.title}: ${error.problem.detail}`;
     return;
   }
   last = { name, about: aboutOf(saving) };
@@ -153,7 +153,7 @@ async function saveCompanies(name, hasAgreed) {
     done = await addToShortlist(name, saving.companies);
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    byId("saving-error").textContent = `${error.problem.title}. ${error.problem.detail}`;
+    byId("saving-error").textContent = `${error.problem.title}: ${error.problem.detail}`;
     return;
   }
   byId("saving").close();
@@ -172,7 +172,7 @@ async function saveCompanies(name, hasAgreed) {
 // As the service keeps them: with ids and with what is there by default.
 const isSame = (one, other) => JSON.stringify(stateOf(one)) === JSON.stringify(stateOf(other));
 
-const aboutOf = ({ anchors }) => JSON.stringify(anchors.map(({ company, text }) => company ?? text));
+const aboutOf = ({ anchors }) => JSON.stringify(anchors.map(({ company, text, segment }) => [company ?? text, segment]));
 
 // What can be put back: companies that were deleted cannot.
 async function contentBefore(name) {
@@ -243,7 +243,9 @@ const nameAll = softly(async (lists) => {
 });
 
 function namesOf(asked) {
-  const names = asked.slice(0, MOST_NAMED).map(({ company, text }) => (company ? nameOf(company) : `“${text.slice(0, 40)}”`)).join(" + ");
+  const name = ({ company, text, segment }) =>
+    (company ? `${nameOf(company)}${segment ? ` (line of business ${segment})` : ""}` : `“${text.slice(0, 40)}”`);
+  const names = asked.slice(0, MOST_NAMED).map(name).join(" + ");
   return asked.length > MOST_NAMED ? `${names} and ${asked.length - MOST_NAMED} more` : names;
 }
 

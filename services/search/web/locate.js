@@ -58,7 +58,7 @@ const locate = softly(async (typed) => {
 
 function showCandidates({ title, detail, candidates, suggestions = [] }) {
   shown = null;
-  fill(el("p", {}, el("strong", {}, title), ". ", detail),
+  fill(el("p", {}, el("strong", {}, title), ": ", detail),
     el("p", { class: "chips" }, ...(candidates ?? suggestions).map(({ id, name }) => button(name, () => locate(id), { class: "chip" }))));
 }
 

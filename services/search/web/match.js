@@ -30,7 +30,7 @@ async function find(event) {
     show(await ask("/match", { body: new Blob([lines], { type }) }));
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    byId("paste-error").textContent = `${error.problem.title}. ${error.problem.detail}`;
+    byId("paste-error").textContent = `${error.problem.title}: ${error.problem.detail}`;
   }
   return null;
 }
@@ -94,7 +94,7 @@ function countChosen() {
   byId("as-anchors").disabled = !count || tooMany;
   byId("as-list").disabled = !count;
   byId("as-exclusions").disabled = !count || !current().anchors.length;
-  byId("as-anchors").textContent = tooMany ? `At most ${MAX_ANCHORS} anchors` : `Use ${count || ""} as anchors`.replace("  ", " ");
+  byId("as-anchors").textContent = tooMany ? `Find companies like at most ${MAX_ANCHORS}` : `Find companies like ${count === 1 ? "this one" : `these ${count || ""}`.trim()}`;
   byId("as-exclusions").textContent = `Exclude ${count || "these"}`;
 }
 

@@ -65,10 +65,12 @@ async function load() {
     byId("answer").hidden = true;
     document.title = `${error.problem.title} · Company similarity`;
     const typed = isKind(error, "unknown-company", "contested-name") ? current().anchors[0]?.company : null;
+    const isOfSegment = isKind(error, "invalid-request") && error.problem.errors?.some(({ parameter }) => parameter === "segment");
     const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
     showProblem(error.problem, load, [
       typed && button("Describe it instead", () => describe(typed)),
       typed && isKind(error, "unknown-company") && button("Add it", softly(() => openAdding(typed))),
+      isOfSegment && button("Ask about the whole company", () => go(wholes())),
       isOfList && button("Exclude no list", () => go({ excludeLists: [] })),
     ].filter(Boolean));
     if (typed) byId("search").value = typed; // to be corrected
@@ -76,6 +78,9 @@ async function load() {
     if (loading.signal === signal) wait(false);
   }
 }
+
+// The question about whole companies: a description that has changed may have other lines of business.
+const wholes = () => Object.fromEntries(["anchors", "negatives"].map((role) => [role, current()[role].map(({ segment, ...rest }) => rest)]));
 
 async function similar(question, extra, signal) {
   const { path, params, body } = requestFor("/similar", question, extra);
@@ -261,10 +266,11 @@ function showTally() {
   for (const { company } of hits) showVerdict(rowOf(company.id).node, company.id);
   showLocatedVerdict();
   const { accepted, rejected: out } = countOf(hits.map(({ company }) => company.id));
-  const about = answer?.anchors.length > 1 && judgedFor();
+  const part = answer?.anchors[0].segment;
+  const about = (part || answer?.anchors.length > 1) && judgedFor();
   byId("tally").textContent = [
     current().list && `“${current().list}”`, `${counted(hits.length, "company", "companies")}${sortKey() === "rank" ? "" : ` by ${labelOf(sortKey()).toLowerCase()}`}`,
-    accepted && `${accepted} accepted`, out && `${out} rejected`, about && `verdicts are about ${about.name}`,
+    accepted && `${accepted} accepted`, out && `${out} rejected`, about && `verdicts are about ${part ? "all of " : ""}${about.name}`,
   ].filter(Boolean).join(" · ");
   const rows = Math.min(hits.length - out, MOST_ROWS);
   byId("csv").title = byId("xlsx").title = [

@@ -19,7 +19,8 @@ export function showProblem(problem, retry, further = []) {
   byId("message").replaceChildren(box);
 }
 
-const offences = ({ errors = [] }) => errors.length > 0
+// The words about a single one are the detail already.
+const offences = ({ errors = [] }) => errors.length > 1
   && el("ul", {}, errors.map(({ parameter, reason }) => el("li", {}, `${parameter}: ${reason}`)));
 
 export const clearProblem = () => byId("message").replaceChildren();
@@ -70,7 +71,7 @@ export function softly(act) {
     } catch (error) {
       if (error.name === "AbortError") return null;
       if (!(error instanceof ProblemError)) throw error;
-      const words = `${error.problem.title}. ${error.problem.detail}`;
+      const words = `${error.problem.title}: ${error.problem.detail}`;
       toast(words);
       byId("status").textContent = words;
       return null;

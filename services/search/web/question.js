@@ -3,27 +3,29 @@
 import { byId, button, counted, el } from "./dom.js";
 import { companyLink, facts, siteLink } from "./links.js";
 import { marked } from "./reasons.js";
+import { shortened } from "./segments.js";
 import { current, go } from "./state.js";
 
 const WEIGHTS = [0.5, 1, 2, 3, 5];
 const NAMED_EXCLUSIONS = 50;
+const LONGEST_PART = 160; // characters of a line of business
 
 let anchors = []; // of the answer, in its order: phrases name them by position
 
-const nameOf = (anchor) => anchor.company?.name ?? "your description";
+// With the line of business, if only that is asked about.
+export const nameOf = ({ company, segment }) => (company ? `${company.name}${segment ? ` (${shortened(segment.text)})` : ""}` : "your description");
 
 export const companiesAsked = () => anchors.map(({ company }) => company).filter(Boolean);
 
-export function titleOf({ anchors: [first, ...others] }) {
-  const name = first.company?.name ?? "Your description";
-  return others.length ? `${name} + ${others.length}` : name;
-}
+const together = (name, others) => (others.length ? `${name} + ${others.length}` : name);
+
+export const titleOf = ({ anchors: [first, ...others] }) => together(first.company ? nameOf(first) : "Your description", others);
 
 export function showQuestion(answer) {
   anchors = answer.anchors;
   const several = anchors.length > 1;
   byId("question").replaceChildren(
-    el("h1", { id: "question-title", tabindex: "-1" }, titleOf(answer)),
+    el("h1", { id: "question-title", tabindex: "-1" }, together(anchors[0].company?.name ?? "Your description", anchors.slice(1))),
     ...anchors.map((anchor, position) => anchorCard(anchor, position, several)),
     ...negatives(answer.negatives ?? []),
     ...excludedLists(),
@@ -42,11 +44,12 @@ export function markAnchors(phrases) {
 const wordsOf = (anchor) => anchor.company?.description ?? anchor.text ?? "";
 
 // The part of the question that became this part of the answer, by its id or as it was typed.
-const givenAs = (role, { asked, company }, position) =>
-  current()[role].find((each) => [company?.id, asked].includes(each.company ?? each.text)) ?? current()[role][position];
+const givenAs = (role, { asked, company, segment }, position) =>
+  current()[role].find((each) => [company?.id, asked].includes(each.company ?? each.text) && each.segment === segment?.number)
+    ?? current()[role][position];
 
 function anchorCard(anchor, position, several) {
-  const { company, language, warning } = anchor;
+  const { company, language, segment, warning } = anchor;
   const asked = givenAs("anchors", anchor, position);
   return el("article", { class: several ? "anchor one-of" : "anchor" },
     several && el("div", { class: "anchor-head" },
@@ -54,6 +57,8 @@ function anchorCard(anchor, position, several) {
       weight(asked, nameOf(anchor)),
       button("✕", () => without("anchors", asked), { class: "quiet icon", "aria-label": `No longer like ${nameOf(anchor)}` })),
     company && el("p", { class: "facts" }, facts(company) && el("span", {}, facts(company)), siteLink(company.domain, null)),
+    segment && el("p", { class: "only", title: segment.text }, el("strong", {}, "Only this line of business: "), shortened(segment.text, LONGEST_PART),
+      several && [" ", button("All of it", () => whole(asked), { class: "link", "aria-label": `All of ${company.name}` })]),
     el("p", { id: `anchor-${position}`, class: "about", lang: language === "und" ? null : language, dir: "auto", tabindex: "0", role: "group",
       "aria-label": `Description of ${nameOf(anchor)}` }, wordsOf(anchor)),
     warning && el("p", { class: "tag" }, warning),
@@ -76,6 +81,12 @@ function weight(asked, name) {
     go({ anchors: changed }).then(() => [...document.querySelectorAll("select.weight")].find((each) => each.ariaLabel === `Weight of ${name}`)?.focus());
   };
   return el("select", { class: "weight", "aria-label": `Weight of ${name}`, onchange }, ...options);
+}
+
+// An anchor without its line of business.
+function whole(asked) {
+  const { segment, ...rest } = asked;
+  return go({ anchors: current().anchors.map((each) => (each === asked ? rest : each)) }).then(() => byId("question-title")?.focus());
 }
 
 const without = (role, gone) => go({ [role]: current()[role].filter((each) => each !== gone) }).then(() => byId("question-title")?.focus());

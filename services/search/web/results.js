@@ -18,6 +18,7 @@ const EVIDENCE = {
   cosine: "the cosine of the two descriptions",
 };
 const READ = "Only the first 128 tokens of a description (about 70 English words) are read, as one: a company in several lines of business counts as a mixture of them.";
+const OF_PART = " For one line of business of the company that is asked about, the industry does not count.";
 
 let rows = []; // {hit, page, place, node, ticked}, by rank
 let pages = []; // {cursor, reasons}: how many reasons each page has been asked for
@@ -121,12 +122,12 @@ function seen(entries) {
   }
 }
 
-function provenance({ hits, approximate, took_ms, generation, model }, calibrated) {
+function provenance({ anchors, hits, approximate, took_ms, generation, model }, calibrated) {
   const meaning = !hits.length ? "" : calibrated
     ? `The percentage is the chance of being a competitor, estimated from ${EVIDENCE[current().rank]}. `
     : "The cosine says how alike two descriptions are; it is no probability. ";
   const how = approximate ? "Approximate search" : "Every company compared";
-  return `${meaning}${READ} ${how} in ${took_ms.toFixed(1)} ms · index ${generation} · encoder ${model.encoder_id}`;
+  return `${meaning}${READ}${anchors.some(({ segment }) => segment) ? OF_PART : ""} ${how} in ${took_ms.toFixed(1)} ms · index ${generation} · encoder ${model.encoder_id}`;
 }
 
 const openable = (node) => node.querySelector(".about-hit");

@@ -22,7 +22,7 @@ export async function loadSegments({ anchors }, signal) {
   byId("segments").replaceChildren(
     el("h2", {}, "Lines of business"),
     el("p", { class: "chips" }, chip("All of it", null, "The whole description"),
-      ...segments.map(({ number, text }) => chip(shortened(text), number, text))));
+      ...segments.map(({ number, text }) => chip(`${number}. ${shortened(text)}`, number, text))));
 }
 
 function only(number) {
@@ -30,4 +30,4 @@ function only(number) {
   return go({ anchors: [number === null ? whole : { ...whole, segment: number }] }).then(() => byId("question-title").focus());
 }
 
-const shortened = (text) => (text.length > LONGEST ? `${text.slice(0, text.lastIndexOf(" ", LONGEST))} …` : text);
+export const shortened = (text, longest = LONGEST) => (text.length > longest ? `${text.slice(0, text.lastIndexOf(" ", longest))} …` : text);

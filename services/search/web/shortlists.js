@@ -6,6 +6,7 @@ import { countOf, judgedFor } from "./feedback.js";
 import { wordsOfFilters } from "./filters.js";
 import { companyLink, siteLink } from "./links.js";
 import { softly, toast } from "./problems.js";
+import { nameOf } from "./question.js";
 import { rowOf, shownHits } from "./results.js";
 import { RANK_WORDS, current, go, requestFor } from "./state.js";
 
@@ -130,7 +131,7 @@ async function rankedAsOnPage(name) {
 
 // The question of the page in one line: whose competitors these are.
 function wordsFor({ anchors, negatives }, { filters, exclude, excludeLists, minProbability, rank }) {
-  const names = (some) => some.map(({ company }) => company?.name ?? "your description").join(" + ");
+  const names = (some) => some.map(nameOf).join(" + ");
   return [
     anchors.some(({ company }) => company) ? `competitors of ${names(anchors)}` : "companies like your description",
     negatives.length && `unlike ${names(negatives)}`,
@@ -199,7 +200,7 @@ const downloadShown = (format) => softly(async () => {
 });
 
 const isPlain = ({ anchors, negatives, filters, exclude, excludeLists, minProbability }) =>
-  anchors.length === 1 && !minProbability && [negatives, filters, exclude, excludeLists].every((each) => !each.length);
+  anchors.length === 1 && !anchors[0].segment && !minProbability && [negatives, filters, exclude, excludeLists].every((each) => !each.length);
 
 export function startShortlists({ add }) {
   byId("add-to-list").addEventListener("click", () => add(acceptedHits()));

@@ -1,9 +1,11 @@
 """The lines of business of a company over HTTP, and by the client."""
 
+import io
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
 from fastapi.testclient import TestClient
 
@@ -60,6 +62,13 @@ def test_an_anchor_may_be_one_of_them(asking: TestClient) -> None:
 )
 def test_what_is_no_segment_is_refused(asking: TestClient, anchor: dict[str, Any], words: str) -> None:
     assert words in str(problem(asking.post("/similar", json=about(**anchor)), "invalid-request"))
+
+
+def test_an_excel_file_says_which_segment_its_question_is_about(asking: TestClient) -> None:
+    answer = asking.post("/similar?format=xlsx", json={**about(company="group", segment=2), "reasons": 0})
+    rows = openpyxl.load_workbook(io.BytesIO(answer.content))["question"].values
+    [like] = [value for part, value in rows if part == "like"]
+    assert str(like).startswith("Group AG (group), line of business 2: \u201crent out sailing boats on alpine lakes;")
 
 
 def test_segments_count_as_reasons_of_a_batch(asking: TestClient) -> None:
