@@ -82,7 +82,7 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         dependencies=[needs(Scope.READ)],
     )
     def segments(company_id: Reference, query: Annotated[ResolveQuery, Query()]) -> CompanySegments:
-        """Returns what an anchor of `POST /similar` takes as `segment`; runs the encoder."""
+        """Returns numbered lines of business; `segment` of an anchor is one of these numbers. Runs the encoder."""
         return service.segments(company_id, exact=query.resolve == "exact")
 
     @router.get("/healthz", tags=["Operation"], summary="Is the process alive?")

@@ -42,5 +42,5 @@ export async function hideLess(signal) {
   const { path, params, body } = requestFor("/similar", { ...current(), minProbability: null }, { reasons: 0, fields: "id" });
   const { hits } = await ask(path, { params, body, signal });
   const less = hits.filter(({ probability }) => probability !== null && probability < minProbability).length;
-  byId("active").append(el("span", { class: "note" }, `hides ${less} of the first ${Math.min(k, hits.length)}`));
+  if (hits.length) byId("active").append(el("span", { class: "note" }, `hides ${less} of the first ${Math.min(k, hits.length)}`));
 }
