@@ -143,7 +143,7 @@ def write_changes(
         if not bumped:
             break
         # Another writer has replaced the company since it was read, so the names that it stored are remembered too.
-        replaced = writer.index.get(targets[-1].name, {changes[position].id for position in bumped})
+        replaced = _stored(writer.index, targets[-1:], {changes[position].id for position in bumped})
         remember_changed_names(writer.index.ledger, [changes[position] for position in bumped], replaced)
         bumped_documents = {
             encoder_id: [replace(embedded[position], version=version) for position, version in bumped.items()]
@@ -152,6 +152,9 @@ def write_changes(
         for position, result in zip(bumped, _write(writer.index, targets, bumped_documents), strict=True):
             results[position] = result
     remember_names_of_erased(writer.index.ledger, changes)
+    if {target.name for target in writer.targets()} - {target.name for target in targets}:
+        # The process slept past its lease during the write, so a re-embed did not wait for it, and copied without it.
+        return write_changes(writer, encoders, changes, now=now, bump_above=bump_above, on_stored=on_stored)
     return [_combined_result(target_results) for target_results in results]
 
 
@@ -215,8 +218,11 @@ def _changed_since(
 ) -> dict[str, EmbeddedCompany]:
     """Return the companies among `ids` whose version in the last of `targets` is not that of `stored`."""
     name = targets[-1].name
-    versions = index.stored_versions(name, ids)
-    return index.get(name, [each for each in versions if each not in stored or stored[each].version != versions[each]])
+    with suppress(UnknownGeneration):
+        versions = index.stored_versions(name, ids)
+        changed = [each for each in versions if each not in stored or stored[each].version != versions[each]]
+        return index.get(name, changed)
+    return {}
 
 
 def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> None:
