@@ -57,7 +57,7 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
             generation.state.value,
             calibration.slope if calibration else None,
             calibration.intercept if calibration else None,
-            json.dumps(ranker_to_json(generation.ranker)) if generation.ranker else None,
+            json.dumps(ranker_to_json(generation.ranker)),  # null, not NULL: `migrations.RANKERS_OF_NEW`
         ),
     )
     _seal(connection, added.lastrowid)
