@@ -130,6 +130,9 @@ def import_vectors(
 ) -> None:
     """Import companies with existing vectors into a generation. It is not live until you promote it.
 
+    Rows without an event_time are as new as the start of the import: they replace what was written since the file was
+    made. Give each row the time at which its company was read.
+
     Example: `similarity generations import-vectors companies.parquet --encoder-id my-model-1`
     """
     from similarity.company import utc_now
