@@ -29,7 +29,8 @@ class ConnectionWithDeadlines(H11Protocol):
     A request head must be complete within `head_seconds`, counted from its first byte; for the first request, from the
     start of the connection; after a refusal by `refusal`, from that refusal.
 
-    While the write buffer is not empty, the client must read some of it every `write_seconds`. A request holds its
+    While the write buffer is not empty, the client must read some of it every `write_seconds`. `open_connections` limits
+    the bytes in all write buffers. A request holds its
     permit (`concurrency.py`) until its response is complete. So the time that the application waits for the client is
     limited to `answer_seconds` for each response.
 
@@ -65,6 +66,11 @@ class ConnectionWithDeadlines(H11Protocol):
     def idle(self) -> bool:
         """Whether no request is in progress and the client has read the last response completely."""
         return self.cycle is None or (self.cycle.response_complete and not self.flow.write_paused)
+
+    @property
+    def unread(self) -> int:
+        """Number of bytes of responses that the client has not read and the operating system has not taken."""
+        return self.transport.get_write_buffer_size()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client has connected: start the deadline for its first request."""
@@ -140,6 +146,7 @@ class ConnectionWithDeadlines(H11Protocol):
     def pause_writing(self) -> None:
         """The client reads the response more slowly than the application writes it: start the deadlines."""
         super().pause_writing()
+        self.open_connections.answered(self)
         if self._write_deadline is None:
             self._await_reading()
             self._answer_deadline = self.loop.call_later(self._answer_seconds_left, self._end_incomplete)
