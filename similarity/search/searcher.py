@@ -93,8 +93,13 @@ class Searcher:
 
         return retry_if_retired(run_once)
 
-    def search_all(self, questions: Sequence[Question]) -> tuple[Generation, list[RankingOrError]]:
-        """Return the live generation, and for each query its ranking or the error that `search` raises."""
+    def search_all(
+        self, questions: Sequence[Question], *, before_each: Callable[[], None] = lambda: None
+    ) -> tuple[Generation, list[RankingOrError]]:
+        """Return the live generation, and for each query its ranking or the error that `search` raises.
+
+        `before_each`: called before each query; it may raise, to stop.
+        """
 
         def run_once() -> tuple[Generation, list[RankingOrError]]:
             live = self.live()
@@ -103,6 +108,7 @@ class Searcher:
             rankings: list[RankingOrError] = []
             characters = 0
             for question in questions:
+                before_each()
                 ranking = (
                     TOO_LONG if characters > MAX_BATCH_CHARACTERS else self._ranking_or_error(question, live, similar)
                 )

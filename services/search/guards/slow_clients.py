@@ -29,10 +29,9 @@ class ConnectionWithDeadlines(H11Protocol):
     A request head must be complete within `head_seconds`, counted from its first byte; for the first request, from the
     start of the connection; after a refusal by `refusal`, from that refusal.
 
-    While the write buffer is not empty, the client must read some of it every `write_seconds`. `open_connections` limits
-    the bytes in all write buffers. A request holds its
+    While the write buffer is not empty, the client must read some of it every `write_seconds`. A request holds its
     permit (`concurrency.py`) until its response is complete. So the time that the application waits for the client is
-    limited to `answer_seconds` for each response.
+    limited to `answer_seconds` for each response. `open_connections` limits the bytes in all write buffers.
 
     `open_connections`: all connections of the process. A connection is added at its first bytes, or after
     SECONDS_UNTIL_COUNTED without any, so that one whose first request is on its way is not ended as idle.
