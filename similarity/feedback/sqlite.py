@@ -116,6 +116,7 @@ class SqliteWorkspace:
             return LOOKS.read(connection, "WHERE user = ? ORDER BY list_name", (user,))
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
+        self._compare_texts(names)
         with self._file.writing() as connection:
             connection.execute("UPDATE erasure_mark SET mark = hex(randomblob(16))")
             # Not by the SQL indexes: a damaged one may miss an event.
@@ -126,6 +127,19 @@ class SqliteWorkspace:
                 looks=_forget_in_looks(connection, names.id),
                 notes=_forget_in_notes(connection, names),
             )
+
+    def _compare_texts(self, names: CompanyNames) -> None:
+        """Compare all texts with the names, which remember the results: long lists take minutes.
+
+        Other writes are not held up meanwhile; in the erasure itself only what they have added is compared.
+        """
+        with self._file.reading() as connection:
+            lists, events = LISTS.read(connection, "NOT INDEXED"), EVENTS.read(connection, "NOT INDEXED")
+        renamed = renamed_lists(lists, names)
+        for saved in lists:
+            forgotten_list(saved, names, renamed)
+        for event in events:
+            forgotten_event(event, names)
 
     def compact(self) -> bool:
         with self._file.borrowed() as connection:

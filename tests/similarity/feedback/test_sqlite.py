@@ -11,6 +11,8 @@ import pytest
 from similarity.errors import IndexUnavailable
 from similarity.feedback.protocol import FeedbackEvent, Look, Place
 from similarity.feedback.sqlite import EVENTS, SqliteWorkspace, _event_row
+from similarity.index import name_hashes
+from similarity.preparation.words import words_of
 from tests.workspace_records import NOON, make_event, make_list, make_names, moment
 
 ROOT = Path(__file__).parents[3]
@@ -53,6 +55,24 @@ def test_what_was_written_is_there_after_opening_again(tmp_path: Path) -> None:
     with closing(SqliteWorkspace(path)) as workspace:
         assert list(workspace.events()) == [make_event()]
         assert workspace.saved_list("shoes") == make_list()
+
+
+def test_an_erasure_holds_up_no_writes_while_it_compares_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        closing(SqliteWorkspace(tmp_path / "w.db")) as workspace,
+        closing(SqliteWorkspace(tmp_path / "w.db", busy_timeout=0.1)) as other,
+    ):
+        workspace.save_list(make_list(exclude=["Adidas AG", "Puma"]))
+
+        def write_first(text: str) -> list[str]:
+            monkeypatch.setattr(name_hashes, "words_of", words_of)
+            other.save_list(make_list("late", exclude=["Adidas", "Asics"]))
+            return words_of(text)
+
+        names = make_names("adidas", "Adidas AG")
+        monkeypatch.setattr(name_hashes, "words_of", write_first)
+        assert workspace.forget_company(names).lists == 2
+        assert [saved.question["exclude"] for saved in workspace.lists()] == [["Asics"], ["Puma"]]
 
 
 def test_all_events_of_a_company_are_read_in_few_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
