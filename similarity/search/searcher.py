@@ -100,7 +100,7 @@ class Searcher:
     ) -> tuple[Generation, list[RankingOrError]]:
         """Return the live generation, and for each query its ranking or the error that `search` raises.
 
-        The queries after MAX_BATCH_CHARACTERS of rankings are not run: their error is TOO_LONG. `before_each` may raise.
+        Queries after MAX_BATCH_CHARACTERS of rankings are not run: their error is TOO_LONG. `before_each` may raise.
         """
 
         def run_once() -> tuple[Generation, list[RankingOrError]]:
