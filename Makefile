@@ -59,10 +59,10 @@ servers: $(VENV)/integration  ## Fetch or build what the slower tests start (the
 
 test-integration: test-components test-pipelines  ## Run the tests on real components: a browser, Elasticsearch, Beam, Kafka, Flink
 
-test-components: servers
+test-components: servers  ## The first part of them: a browser, Elasticsearch, Kafka, Prometheus
 	$(BIN)/pytest -m "integration and not pipelines and not nightly"
 
-test-pipelines: servers
+test-pipelines: servers  ## The second part: Beam, also on Prism and Flink
 	$(BIN)/pytest -m "pipelines and not nightly"
 
 test-versions: $(VENV)/integration  ## Nightly: the index on three nodes and the oldest Elasticsearch, restore, manifests on an API server, dashboards
@@ -107,6 +107,7 @@ env:  ## Write .env with random secrets, for docker compose up
 
 docs: $(VENV)/docs  ## Build the documents as a site in var/site, every link checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file deploy/docs/mkdocs.yml
+	@echo "To read it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory var/site 8082"
 
 openapi: $(VENV)/dev  ## Write the API's OpenAPI document after a change of routes or schemas
 	$(BIN)/python -m services.search.openapi

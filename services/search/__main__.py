@@ -233,6 +233,7 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
                 most=service.connections,
                 # Behind a proxy, all clients have the address of the proxy.
                 most_of_address=0 if service.proxies else service.address_connections,
+                most_unread=service.unread_bytes,
             ),
             refusal=early_refusal(guards.gates, guards.shed),
         ),

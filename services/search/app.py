@@ -26,7 +26,7 @@ from .asking.maps import MapService
 from .asking.routes import search_routes
 from .asking.service import SearchService
 from .description import add_description
-from .guards.concurrency import begin_heavy_work
+from .guards.concurrency import begin_heavy_work, stop_if_late
 from .guards.guards import Guards, guard
 from .matches.match_routes import match_routes
 from .matches.matching import MatchService
@@ -92,7 +92,8 @@ def create_app(
         before_much=begin_heavy_work,
         needed=lambda: {generation.encoder_id for generation in index.generations()},
     )
-    search = SearchService(Searcher(index, query_encoders), workspace, cursor_key=cursor_key)
+    searcher = Searcher(index, query_encoders)
+    search = SearchService(searcher, workspace, cursor_key=cursor_key, before_each=stop_if_late)
 
     app = FastAPI(
         title="Company similarity",

@@ -229,7 +229,9 @@ def progress_lines(unit: str, total: int, clock: Callable[[], float] = time.mono
         done += more
         if clock() >= next_line:
             next_line = clock() + PROGRESS_SECONDS
-            typer.echo(f"similarity: {done:,} of {total:,} {unit}", err=True)
+            # The lines of a file, by which a JSON array is counted, may be fewer than its rows.
+            of_total = f" of {total:,}" if done <= total else ""
+            typer.echo(f"similarity: {done:,}{of_total} {unit}", err=True)
 
     return advance
 

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 maintenance = typer.Typer()
 MOST_DAYS = 36_500
 """A hundred years: a time before year 1 is none."""
+VECTOR_FILE = (
+    "Parquet or JSONL: companies with a column 'vector', and best an event_time, the time at which each was read: a "
+    "row without one replaces what was written since the file was made"
+)
 
 FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="Output format")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing")]
@@ -113,7 +117,7 @@ def leases(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -
 
 @maintenance.command("import-vectors")
 def import_vectors(
-    file: Annotated[Path, typer.Argument(help="Parquet or JSONL: companies with a column 'vector'")],
+    file: Annotated[Path, typer.Argument(help=VECTOR_FILE)],
     *,
     encoder_id: Annotated[
         str, typer.Option("--encoder-id", help="Id of the encoder that made the vectors, such as my-model-1")

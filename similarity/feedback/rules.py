@@ -8,6 +8,7 @@ from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, Feedbac
 
 FIRST_PAGE = 20
 PAGE = 500
+MAX_PAGE = 8_000
 
 
 def same_or_conflict(event: FeedbackEvent, *, known: FeedbackEvent) -> FeedbackEvent:
@@ -44,8 +45,13 @@ def time_of(stored: int) -> datetime:
     return EPOCH + timedelta(microseconds=stored)
 
 
-def page_sizes() -> Iterator[int]:
-    """Yield the numbers of events to read at a time: first a few, because often only the newest are needed."""
+def page_sizes(most: int = PAGE) -> Iterator[int]:
+    """Yield the numbers of events to read at a time: first a few, because often only the newest are needed.
+
+    After PAGE each is twice the number before it, but not above `most`.
+    """
     yield FIRST_PAGE
+    size = PAGE
     while True:
-        yield PAGE
+        yield size
+        size = min(2 * size, most)

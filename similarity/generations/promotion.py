@@ -166,7 +166,8 @@ def _rollback_target(index: CompanyIndex) -> str:
         return target
     rolled_back = list(takewhile(newer.__contains__, (generation.name for generation in previous)))
     message = (
-        f"nothing was changed: {live} is live, and {target}, which was live before it, is newer and was rolled back. "
+        f"nothing was changed: {live} is live, and {target}, which was live before it, is newer; so it was rolled "
+        f"back, unless {live} is an import that was promoted later. "
         f"To make {target} live again: similarity generations promote {target} --without-gate"
     )
     if older := previous[len(rolled_back) :]:

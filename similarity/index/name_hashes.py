@@ -58,13 +58,20 @@ def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
 class CompanyNames:
     """The id of a company, and the hashes of its names from `hashes_of` with `key`.
 
-    `belongs_to_another`: returns whether another company has the name, too.
+    `belongs_to_another`: returns whether another company has the name, too. The results for texts are remembered,
+    because an erasure looks at each text twice (`feedback.sqlite`).
     """
 
     id: str
     key: bytes = field(default=b"", repr=False)
     hashes: frozenset[str] = frozenset()
     belongs_to_another: Callable[[str], bool] = lambda _: False
+    _wanted: frozenset[str] = field(init=False, repr=False, compare=False)
+    _contained: dict[str, bool] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _names: dict[str, bool] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_wanted", self.hashes | hashes_of(self.key, [self.id]))
 
     def matches(self, reference: object) -> bool:
         """Return whether `reference` is the id, or a name that no other company has. Only ids are case-sensitive."""
@@ -83,19 +90,25 @@ class CompanyNames:
 
         A word of up to three letters must have a capital in the text: "On" is a company, "on" is not.
         """
-        wanted = self.hashes | hashes_of(self.key, [self.id])
-        lengths = {int(each.partition(":")[0]) for each in wanted} - {NOT_IN_TEXTS}
+        if text not in self._contained:
+            self._contained[text] = self._contains(text)
+        return self._contained[text]
+
+    def _contains(self, text: str) -> bool:
+        lengths = {int(each.partition(":")[0]) for each in self._wanted} - {NOT_IN_TEXTS}
         spellings = {text, _WITHIN_WORD.sub("", text), _ANY_APOSTROPHE.sub("", text)}
         return any(
-            _hash(self.key, len(phrase), phrase) in wanted
+            _hash(self.key, len(phrase), phrase) in self._wanted
             for spelling in spellings
             for phrase in _phrases_in(words_of(spelling), lengths)
         )
 
     def _is_name(self, reference: str) -> bool:
-        phrases = [_phrase(form) for form in _references(reference)]
-        hashes = {_hash(self.key, length, phrase) for phrase in phrases for length in (NOT_IN_TEXTS, len(phrase))}
-        return not self.hashes.isdisjoint(hashes)
+        if reference not in self._names:
+            phrases = [_phrase(form) for form in _references(reference)]
+            hashes = {_hash(self.key, length, phrase) for phrase in phrases for length in (NOT_IN_TEXTS, len(phrase))}
+            self._names[reference] = not self.hashes.isdisjoint(hashes)
+        return self._names[reference]
 
     def pseudonym(self, text: str) -> str:
         """Return a replacement for a text, always the same for the same text.

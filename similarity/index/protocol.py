@@ -178,7 +178,7 @@ class CompanyIndex(Protocol):
         """Add an empty generation in state building. Raises GenerationConflict if the name is taken."""
 
     def generations(self) -> list[Generation]:
-        """Return all generations, oldest first."""
+        """Return all generations, in the order in which they were added."""
 
     def live(self) -> Generation:
         """Return the live generation. Raises NoLiveGeneration if there is none yet."""

@@ -122,7 +122,12 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
         text += line
         if not line or count > MAX_HEADER_LINES or len(text) > MAX_LINE:
             raise InvalidInput(HEADER_NOT_CLOSED)
-    header = [LINE_END.sub(" ", name).strip() for name in next(csv.reader([text], delimiter=delimiter), [])]
+    try:
+        # A name that goes on over several lines may have swallowed rows: another quotation mark then contradicts.
+        names = next(csv.reader([text], delimiter=delimiter, strict=text != first_line), [])
+    except csv.Error:
+        raise InvalidInput(HEADER_NOT_CLOSED) from None
+    header = [LINE_END.sub(" ", name).strip() for name in names]
     if not any(header):
         raise InvalidInput("the file is empty; its first line must name the columns")
     named = named_columns(header)

@@ -123,7 +123,7 @@ def load_file(
         InvalidInput: a sync would delete more than 5 % of the companies, or a row of the file has no usable id, so
             that the companies to delete are not certain. Nothing was written.
     """
-    missing_ids = _ids_missing_from(path, index, columns, force=force) if sync else []
+    missing = _ids_missing_from(path, index, columns, force=force) if sync else set()
     report = LoadReport()
     rows = read_rows(path, on_note=report.notes.append)
     repeated = RepeatedRows()
@@ -136,6 +136,7 @@ def load_file(
                 before_writes()
                 is_begun = True
             unknown += _unknown_deletes(index, [parsed.change for _, parsed in accepted])
+            missing.difference_update(parsed.change.id for _, parsed in accepted)  # the file may have been replaced
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             on_deletes([(change, result) for change, result in results if isinstance(change, DeletedCompany)])
             on_rows(len(chunk))
@@ -145,6 +146,7 @@ def load_file(
         if repeated.harmless:
             report.notes.append(f"{repeated.harmless:,} rows have the id and the content of an earlier row")
         version = version_of(now, now=now, deleted=True)
+        missing_ids = sorted(missing)
         for start in range(0, len(missing_ids), CHUNK_ROWS):
             chunk_ids = missing_ids[start : start + CHUNK_ROWS]
             deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in chunk_ids]
@@ -177,8 +179,8 @@ def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:
     return parse_record(row.record, columns=columns, now=now)
 
 
-def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> list[str]:
-    """Return the ids of stored companies that are in no row of the file, be the row valid or not.
+def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> set[str]:
+    """Return the ids of stored companies that no row of the file has. A rejected row counts as a row.
 
     Raises:
         InvalidInput: a row has no usable id, or more than 5 % of the companies are missing (both unless `force`).
@@ -200,7 +202,7 @@ def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, forc
         for company in batch
         if not isinstance(company, DeletedCompany)
     }
-    missing_ids = sorted(stored_ids - ids_in_file)
+    missing_ids = stored_ids - ids_in_file
     if len(missing_ids) > MAX_DELETED_SHARE * len(stored_ids) and not force:
         raise InvalidInput(
             f"the file lacks {len(missing_ids):,} of {len(stored_ids):,} companies, more than 5 %; nothing was "

@@ -17,8 +17,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.company import Company, DeletedCompany, EmbeddedCompany, Vector, version_above
+from similarity.company import (
+    Company,
+    DeletedCompany,
+    EmbeddedCompany,
+    Vector,
+    lowest_version_at,
+    utc_now,
+    version_above,
+)
 from similarity.errors import EncoderMismatch, EncodingFailed, NoLiveGeneration, UnknownGeneration
+from similarity.index.ledger import DamagedErasure, ErasureLedger
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.ingest.former_names import remember_changed_names, remember_names_of_erased
 from similarity.ingest.records import Change
@@ -114,9 +123,10 @@ def write_changes(
 
     An untimed change (its record had no event time) has the time of receipt as its version. A conflict with a stored
     version up to `bump_above` is final: the stored company stays. After a conflict with a higher one, the change is
-    written again to every generation with the next higher version, at most MAX_VERSION_RETRIES times. If other writers
-    change the same company each time, its result is SUPERSEDED or REJECTED, and the caller must send it again. A load
-    passes the highest version that a correct clock can produce, so that it overwrites only versions from a wrong clock.
+    written again to every generation with the next higher version, at most MAX_VERSION_RETRIES times, unless it was
+    received before an erasure of the company. If other writers change the same company each time, its result is
+    SUPERSEDED or REJECTED, and the caller must send it again. A load passes the highest version that a correct clock
+    can produce, so that it overwrites only versions from a wrong clock.
 
     `skip_unchanged`: an untimed change with the stored content is not written, and keeps the stored version. Its
     result is UNCHANGED. Use it only for a load: nobody can say whether its rows are older or newer than other writes.
@@ -140,10 +150,11 @@ def write_changes(
     results = _write(writer.index, targets, documents)
     for _ in range(MAX_VERSION_RETRIES):
         bumped = _bumped_versions(changes, results, above=bump_above)
+        bumped = _not_erased_since(writer.index.ledger, changes, bumped)
         if not bumped:
             break
         # Another writer has replaced the company since it was read, so the names that it stored are remembered too.
-        replaced = writer.index.get(targets[-1].name, {changes[position].id for position in bumped})
+        replaced = _stored(writer.index, targets[-1:], {changes[position].id for position in bumped})
         remember_changed_names(writer.index.ledger, [changes[position] for position in bumped], replaced)
         bumped_documents = {
             encoder_id: [replace(embedded[position], version=version) for position, version in bumped.items()]
@@ -152,6 +163,9 @@ def write_changes(
         for position, result in zip(bumped, _write(writer.index, targets, bumped_documents), strict=True):
             results[position] = result
     remember_names_of_erased(writer.index.ledger, changes)
+    if {target.name for target in writer.targets()} - {target.name for target in targets}:
+        # The process slept past its lease during the write, so a re-embed did not wait for it, and copied without it.
+        return write_changes(writer, encoders, changes, now=now, bump_above=bump_above, on_stored=on_stored)
     return [_combined_result(target_results) for target_results in results]
 
 
@@ -215,8 +229,11 @@ def _changed_since(
 ) -> dict[str, EmbeddedCompany]:
     """Return the companies among `ids` whose version in the last of `targets` is not that of `stored`."""
     name = targets[-1].name
-    versions = index.stored_versions(name, ids)
-    return index.get(name, [each for each in versions if each not in stored or stored[each].version != versions[each]])
+    with suppress(UnknownGeneration):
+        versions = index.stored_versions(name, ids)
+        changed = [each for each in versions if each not in stored or stored[each].version != versions[each]]
+        return index.get(name, changed)
+    return {}
 
 
 def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> None:
@@ -289,6 +306,25 @@ def _bumped_versions(
             version = version_above(max(stored, newest.get(change.id, 0)), deleted=isinstance(change, DeletedCompany))
             bumped[position] = newest[change.id] = version
     return bumped
+
+
+def _not_erased_since(ledger: ErasureLedger, changes: Sequence[Change], bumped: Mapping[int, int]) -> dict[int, int]:
+    """Return `bumped` without the changes that were received before an erasure of their company was requested.
+
+    Such a change would bring the company back after its erasure has ended. The request may be in the future, if the
+    clock was ahead then; it decides nothing.
+    """
+    requested: dict[str, int] = {}
+    for company_id in ledger.erased({changes[position].id for position in bumped}) if bumped else ():
+        with suppress(DamagedErasure):
+            if record := ledger.erasure(company_id):
+                requested[company_id] = lowest_version_at(record.requested_at)
+    now = lowest_version_at(utc_now())
+    return {
+        position: version
+        for position, version in bumped.items()
+        if not changes[position].version <= requested.get(changes[position].id, -1) <= now
+    }
 
 
 def _combined_result(results: Sequence[WriteResult]) -> WriteResult:

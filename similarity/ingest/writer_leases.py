@@ -10,7 +10,8 @@ revision: after the previous batch is complete and *before* the next one is writ
 its candidate, and copies nothing until every lease has acknowledged that revision or has expired.
 
 The lease protects the re-embed, not the writer: a writer whose lease expired (the process was paused)
-takes a new one and continues.
+takes a new one and continues. `write_changes` reads the targets once more after its write: if the process slept past
+its lease in between, the same batch is written to the generation that it missed, before it is acknowledged.
 """
 
 import os

@@ -95,10 +95,12 @@ class Searcher:
 
         return retry_if_retired(run_once)
 
-    def search_all(self, questions: Sequence[Question]) -> tuple[Generation, list[RankingOrError]]:
+    def search_all(
+        self, questions: Sequence[Question], *, before_each: Callable[[], None] = lambda: None
+    ) -> tuple[Generation, list[RankingOrError]]:
         """Return the live generation, and for each query its ranking or the error that `search` raises.
 
-        The queries after MAX_BATCH_CHARACTERS of rankings are not run; each of them has the error TOO_LONG.
+        Queries after MAX_BATCH_CHARACTERS of rankings are not run: their error is TOO_LONG. `before_each` may raise.
         """
 
         def run_once() -> tuple[Generation, list[RankingOrError]]:
@@ -111,6 +113,7 @@ class Searcher:
                 if characters > MAX_BATCH_CHARACTERS:
                     rankings.append(TOO_LONG)
                     continue
+                before_each()
                 ranking = self._ranking_or_error(question, live, max_similar_names)
                 rankings.append(ranking)
                 if isinstance(ranking, Ranking):
@@ -167,9 +170,7 @@ class Searcher:
         return retry_if_retired(run_once)
 
     def segments(self, reference: str, *, exact: bool = False) -> tuple[FoundCompany, tuple[Segment, ...], Generation]:
-        """Return the company that `reference` resolves to, and the lines of business in its description.
-
-        None if it is about one business. `Anchor.segment` is the number of one of them.
+        """Return the company that `reference` resolves to, and the segments of its description, if it has any.
 
         Raises:
             UnknownCompany, AmbiguousCompany: as `company`.

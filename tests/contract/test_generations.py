@@ -5,9 +5,11 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
+from similarity.generations.plan import went_live
 from similarity.index.protocol import CompanyIndex, GenerationState
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import Ranker
+from tests.contract.clock import Clock
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import ENCODER_ID, make_embedded, make_generation, unit_vector
 
@@ -48,12 +50,26 @@ def test_a_new_generation_cannot_claim_to_be_live(index: CompanyIndex) -> None:
         index.create_generation(make_generation(state=GenerationState.LIVE))
 
 
-def test_generations_come_oldest_first(index: CompanyIndex) -> None:
-    newer = make_generation("a-newer")
-    older = replace(make_generation("z-older"), created_at=newer.created_at.replace(year=2024))
-    index.create_generation(newer)
-    index.create_generation(older)
-    assert [generation.name for generation in index.generations()] == ["z-older", "a-newer"]
+def test_generations_come_in_the_order_in_which_they_were_added(index: CompanyIndex) -> None:
+    first = make_generation("z-first")
+    by_a_late_clock = replace(make_generation("a-second"), created_at=first.created_at.replace(year=2024))
+    index.create_generation(first)
+    index.create_generation(by_a_late_clock)
+    assert [generation.name for generation in index.generations()] == ["z-first", "a-second"]
+
+
+def test_a_promotion_is_later_than_those_before_it_even_if_the_clock_was_ahead(
+    index: CompanyIndex, clock: Clock
+) -> None:
+    add_live(index, "first")
+    clock.advance(2 * 86_400)
+    add_live(index, "second")
+    clock.advance(-86_400)
+    add_live(index, "third")
+    times = [went_live(generation) for generation in index.generations()]
+    assert times == sorted(set(times))
+    index.rollback()
+    assert (index.live().name, max(index.generations(), key=went_live).name) == ("second", "second")
 
 
 def test_the_first_candidate_becomes_live_and_says_when(index: CompanyIndex) -> None:

@@ -1,4 +1,4 @@
-"""The wheel holds the service under a name of its own, and offers extras only for what it holds."""
+"""The wheel holds the service under a name of its own, offers extras only for what it holds, and installs as told."""
 
 import os
 import re
@@ -101,3 +101,15 @@ def test_the_wheel_offers_no_extra_that_it_cannot_serve(wheel: Path) -> None:
     [checked] = re.findall(r"\.whl\)\[(\S+)\]", (ROOT / "Makefile").read_text(encoding="utf-8"))  # make release-check
     assert set(checked.split(",")) == set(extras or [])
     assert tops == {"similarity", metadata.split("/")[0]}
+
+
+@pytest.mark.integration
+@pytest.mark.nightly
+def test_the_commands_of_the_guide_install_it_in_another_folder(tmp_path: Path) -> None:
+    guide = (ROOT / "docs/installing.md").read_text(encoding="utf-8")
+    [commands] = re.findall(r"^```shell\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    shell = ["bash", "-e", "-c", commands.replace("/path/to/company-similarity", str(ROOT))]
+    wide = {**os.environ, "COLUMNS": "150"}
+    done = subprocess.run(shell, cwd=tmp_path, env=wide, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Maisons du Monde" in done.stdout

@@ -11,6 +11,7 @@ import pytest
 
 from similarity import add_companies, open_index
 from tests.services.search.serving import ROOT, Service, running
+from tests.similarity.search.explanations.test_segments import GROUP
 
 pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
@@ -22,15 +23,18 @@ RECORDS = [
     {"id": "acme", "name": "Acme", "description": "Makes running shoes and sells them in shops of its own."},
     {"id": "boots", "name": "Boots GmbH", "description": "Makes leather boots for hikers and mountaineers."},
     {"id": "clogs", "name": "Clogs", "description": "Carves wooden clogs and sells them at markets."},
+    {"id": "group", "name": "Group AG", "description": GROUP.description},
 ]
 IN_PYTHON = """
 import json, sys
 from io import BytesIO
 from company_similarity_client import Client
-from company_similarity_client.api.companies import company_get
+from company_similarity_client.api.companies import company_get, segments
 from company_similarity_client.api.competitors import similar, similar_question
 from company_similarity_client.api.writing import companies_bulk
-from company_similarity_client.models import Anchor, Question, Ranking, SimilarToCompany, UnknownCompanyDocument
+from company_similarity_client.models import (
+    Anchor, CompanySegments, Question, Ranking, SegmentRecord, SimilarToCompany, UnknownCompanyDocument,
+)
 from company_similarity_client.types import File
 
 client = Client(base_url=sys.argv[1])
@@ -39,6 +43,13 @@ assert isinstance(ranking, SimilarToCompany)
 anchors = [Anchor(company="acme", weight=2.0), Anchor(company="boots")]
 weighted = similar_question.sync(client=client, body=Question(anchors=anchors, k=1))
 assert isinstance(weighted, Ranking)
+found = segments.sync("group", client=client)
+assert isinstance(found, CompanySegments)
+part = Anchor(company="group", segment=found.segments[1].number)
+narrowed = similar_question.sync(client=client, body=Question(anchors=[part], k=1))
+assert isinstance(narrowed, Ranking)
+segment = narrowed.anchors[0].segment
+assert isinstance(segment, SegmentRecord)
 missing = company_get.sync("nobody at all", client=client)
 assert isinstance(missing, UnknownCompanyDocument)
 line = b'{"id": "new", "name": "New", "description": "Bakes rye bread and buns for cafes in Turku."}'
@@ -46,6 +57,7 @@ written = companies_bulk.sync_detailed(client=client, body=File(payload=BytesIO(
 print(json.dumps({
     "hits": [hit.company.id for hit in ranking.hits],
     "weights": [anchor.weight for anchor in weighted.anchors],
+    "segment": segment.text,
     "status": missing.status,
     "outcome": json.loads(written.content)["outcome"],
 }))
@@ -63,10 +75,17 @@ const weighted = await client.POST("/similar", { body: { anchors, k: 1 } });
 if (!ranking.data || typeof ranking.data === "string" || !weighted.data || typeof weighted.data === "string") {
   throw new Error("not the JSON that was asked for");
 }
+const found = await client.GET("/segments/{company_id}", { params: { path: { company_id: "group" } } });
+const part = { company: "group", segment: found.data!.segments[1].number };
+const narrowed = await client.POST("/similar", { body: { anchors: [part], k: 1 } });
+if (!narrowed.data || typeof narrowed.data === "string") {
+  throw new Error("not the JSON that was asked for");
+}
 const missing = await client.GET("/companies/{company_id}", { params: { path: { company_id: "nobody at all" } } });
 console.log(JSON.stringify({
   hits: ranking.data.hits.map((hit) => hit.company.id),
   weights: weighted.data.anchors.map((anchor) => anchor.weight),
+  segment: narrowed.data.anchors[0].segment!.text,
   status: missing.error!.status,
 }));
 """
@@ -97,6 +116,7 @@ def test_a_generated_python_client_asks_and_writes(service: Service, tmp_path: P
     assert len(answer["hits"]) == 2
     assert answer["status"] == 404
     assert answer["weights"] == [2, 1]
+    assert answer["segment"].startswith("rent out sailing boats")
     assert answer["outcome"] == "applied"
 
 
@@ -111,3 +131,4 @@ def test_a_generated_typescript_client_is_typed_and_asks(service: Service, tmp_p
     assert len(answer["hits"]) == 2
     assert answer["status"] == 404
     assert answer["weights"] == [2, 1]
+    assert answer["segment"].startswith("rent out sailing boats")

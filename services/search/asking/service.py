@@ -55,13 +55,19 @@ class SearchService:
 
     `workspace`: the store of the shortlists that queries exclude, and of verdicts; None if there are none.
     `cursor_key`: secret that signs cursors. Several processes need the same key; without one, a cursor is valid only in
-    the process that issued it.
+    the process that issued it. `before_each`: called before each of several queries; it may raise, to stop.
     """
 
     def __init__(
-        self, searcher: Searcher, workspace: Workspace | None = None, *, cursor_key: bytes | None = None
+        self,
+        searcher: Searcher,
+        workspace: Workspace | None = None,
+        *,
+        cursor_key: bytes | None = None,
+        before_each: Callable[[], None] = lambda: None,
     ) -> None:
         self.searcher = searcher
+        self.before_each = before_each
         self._workspace = workspace
         self._counts = RecentCounts(searcher.index)
         self._cursors = Cursors(cursor_key or secrets.token_bytes(32))
@@ -102,7 +108,8 @@ class SearchService:
         """Return one entry per query of the batch: its hits, or the problem document of its error."""
         started = time.perf_counter()
         asked = [self._asked_or_error(question) for question in batch.questions]
-        live, rankings = self.searcher.search_all([each for each in asked if isinstance(each, LibraryQuestion)])
+        questions = [each for each in asked if isinstance(each, LibraryQuestion)]
+        live, rankings = self.searcher.search_all(questions, before_each=self.before_each)
         found = iter(rankings)
         answers: list[Answered | Refused] = []
         for question, each in zip(batch.questions, asked, strict=True):

@@ -3,7 +3,8 @@
 A service that accepts more requests than it can answer finishes none of them in time. All further requests are
 therefore refused at once (`shedding`). Heavy requests (batches, uploads, free text) have a gate of their own, so that
 they cannot take all permits of quick requests. API keys share a gate fairly (see `Gate`). A request may turn out to be
-heavy while it is answered. It then moves to the other gate (`begin_heavy_work`).
+heavy while it is answered. It then moves to the other gate (`begin_heavy_work`). Work that consists of many
+queries ends when its request has been answered 503 (`stop_if_late`).
 """
 
 import asyncio
@@ -175,6 +176,8 @@ class Permit:
         self._scope = scope
         self._key = secret_in(header(scope, b"authorization"))
         self._gate: Gate | None = None
+        self.late = False
+        """Whether the request has been answered 503, because its time was over."""
 
     @property
     def heavy(self) -> bool:
@@ -226,11 +229,21 @@ def begin_heavy_work() -> None:
         from_thread.run(permit.become_heavy)
 
 
+def stop_if_late() -> None:
+    """Raise a Problem if the request of this worker thread has been answered 503. Call it between parts of long work.
+
+    Outside a request it does nothing.
+    """
+    permit = _permit.get()
+    if permit is not None and permit.late:
+        raise Problem(problems.TOOK_TOO_LONG, "the time of the request is over")
+
+
 class Admission:
     """Middleware that takes a permit for each request, and answers 503 if the application needs more than `seconds`.
 
-    A worker thread cannot be stopped. After the 503 it continues to its end and keeps its permit until then, and its
-    answer is discarded. Open paths (`refusals.is_open`) need no permit.
+    A worker thread cannot be stopped. After the 503 it continues to its end, or until it calls `stop_if_late`; it keeps
+    its permit until then, and its answer is discarded. Open paths (`refusals.is_open`) need no permit.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, seconds: float) -> None:
@@ -250,11 +263,11 @@ class Admission:
         # Set for every request, because uvicorn runs all requests of a connection in the same context.
         _permit.set(permit)
         try:
-            await self._answer(scope, receive, send)
+            await self._answer(permit, scope, receive, send)
         finally:
             permit.leave()
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, permit: Permit, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application. If it has not started its answer within the time limit, answer 503 and discard it."""
         started = False
         refusal: asyncio.Task[None] | None = None
@@ -262,6 +275,7 @@ class Admission:
         def give_up() -> None:
             nonlocal refusal
             if not started:
+                permit.late = True
                 detail = f"the answer took more than {self._seconds:g} s; ask for less, or try again later"
                 problem = Problem(problems.TOOK_TOO_LONG, detail)
                 refusal = asyncio.get_running_loop().create_task(refuse(problem, scope, receive, send))

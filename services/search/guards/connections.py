@@ -15,6 +15,8 @@ BEYOND_LIMIT = "similarity.beyond_limit"
 
 # More than all the health checks that are under way at the same moment.
 SPARE = 64
+# An answer with fewer unread bytes is not counted: 1,000 connections have less than 100 MB of them.
+UNREAD_NOT_COUNTED = 100_000
 # For the files of the index, the connections to its store, the log, and connections that do not count yet.
 OTHER_FILES = 500
 
@@ -31,6 +33,10 @@ class Connection(Protocol):
     def idle(self) -> bool:
         """Whether no request is in progress and the client has read the last response completely."""
 
+    @property
+    def unread(self) -> int:
+        """Number of bytes of its last response that are in memory because the client has not read them."""
+
     def end(self) -> None:
         """Closes the connection at once."""
 
@@ -39,10 +45,12 @@ class Connections:
     """The open connections of one process: at most `most`, and `most_of_address` from one address (0: no limit).
 
     While no connection is idle, up to SPARE new ones are taken beyond each limit, for health checks only.
+    `most_unread`: maximum number of unread bytes of all responses together, without the newest one.
     """
 
-    def __init__(self, *, most: int = 1000, most_of_address: int = 0) -> None:
+    def __init__(self, *, most: int = 1000, most_of_address: int = 0, most_unread: int = 250_000_000) -> None:
         self._most = most
+        self._most_unread = most_unread
         self._most_of_address = most_of_address or most + SPARE
         # The one whose last request is longest ago comes first.
         self._open: dict[Connection, None] = {}
@@ -67,6 +75,25 @@ class Connections:
         """Notes that `connection` has brought a request."""
         if connection in self._open:
             self._open[connection] = self._open.pop(connection)
+
+    def answered(self, connection: Connection) -> None:
+        """Notes that the client of `connection` has not read all of its response yet.
+
+        While the other responses have more than `most_unread` unread bytes, it ends the connection with the most of
+        them, from the address with the most of them.
+        """
+        if connection.unread < UNREAD_NOT_COUNTED:
+            return
+        unread = {each: each.unread for each in self._open if each is not connection}
+        while sum(unread.values()) > self._most_unread:
+            of_address: Counter[str] = Counter()
+            for each, count in unread.items():
+                of_address[each.address] += count
+            [(address, _)] = of_address.most_common(1)
+            largest = max((each for each in unread if each.address == address), key=unread.__getitem__)
+            log.warning("an answer of %d bytes that its client does not read was cut off", unread.pop(largest))
+            self.remove(largest)
+            largest.end()
 
     def remove(self, connection: Connection) -> None:
         """Notes that `connection` has ended."""

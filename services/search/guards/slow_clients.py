@@ -31,7 +31,7 @@ class ConnectionWithDeadlines(H11Protocol):
 
     While the write buffer is not empty, the client must read some of it every `write_seconds`. A request holds its
     permit (`concurrency.py`) until its response is complete. So the time that the application waits for the client is
-    limited to `answer_seconds` for each response.
+    limited to `answer_seconds` for each response. `open_connections` limits the bytes in all write buffers.
 
     `open_connections`: all connections of the process. A connection is added at its first bytes, or after
     SECONDS_UNTIL_COUNTED without any, so that one whose first request is on its way is not ended as idle.
@@ -65,6 +65,11 @@ class ConnectionWithDeadlines(H11Protocol):
     def idle(self) -> bool:
         """Whether no request is in progress and the client has read the last response completely."""
         return self.cycle is None or (self.cycle.response_complete and not self.flow.write_paused)
+
+    @property
+    def unread(self) -> int:
+        """Number of bytes of responses that the client has not read and the operating system has not taken."""
+        return self.transport.get_write_buffer_size()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client has connected: start the deadline for its first request."""
@@ -140,6 +145,7 @@ class ConnectionWithDeadlines(H11Protocol):
     def pause_writing(self) -> None:
         """The client reads the response more slowly than the application writes it: start the deadlines."""
         super().pause_writing()
+        self.open_connections.answered(self)
         if self._write_deadline is None:
             self._await_reading()
             self._answer_deadline = self.loop.call_later(self._answer_seconds_left, self._end_incomplete)

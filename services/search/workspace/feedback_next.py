@@ -51,7 +51,7 @@ class NextService:
 
     def _suggestions(self, anchors: Sequence[str], judged: LatestVerdicts, k: int) -> Suggestions:
         questions = [_question(anchor, rank) for anchor in anchors for rank in (Rank.COSINE, Rank.BUSINESS)]
-        live, rankings = self.search.searcher.search_all(questions)
+        live, rankings = self.search.searcher.search_all(questions, before_each=self.search.before_each)
         companies: dict[str, Company] = {}
         candidates: list[Candidate] = []
         known: list[str] = []

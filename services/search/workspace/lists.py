@@ -1,6 +1,7 @@
 """Saved lists, independent of HTTP: named queries that are run again, which of their hits are new, and shortlists."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -42,6 +43,8 @@ MAX_QUESTION_CHARACTERS = 300_000
 MAX_LISTS = 200
 QUICKLY_ASKED = 10
 """At most this many queries of lists are not heavy work, unless one has free text."""
+SECONDS_TO_COUNT = 10.0
+"""How long queries of lists are run for the counts of new hits. 200 saved queries may take an hour."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
 REMOVED_MEMBERS = frozenset({"mode"})
 """Members of queries that no longer exist. Earlier releases stored `mode` (hybrid search) in every saved query."""
@@ -51,12 +54,14 @@ REMOVED_MEMBERS = frozenset({"mode"})
 class ListsService:
     """Stores lists in `workspace` and runs their queries with `search`. `clock`: returns the current time.
 
-    `before_much`: called before many queries are run at once, or many companies are read; it may raise.
+    `seconds`: a clock that limits the time for the counts of new hits. `before_much`: called before many queries are
+    run at once, or many companies are read; it may raise.
     """
 
     search: SearchService
     workspace: Workspace
     clock: Callable[[], datetime] = utc_now
+    seconds: Callable[[], float] = time.monotonic
     before_much: Callable[[], None] = lambda: None
 
     def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
@@ -106,14 +111,20 @@ class ListsService:
         return self._record(self.workspace.change_list(name, changed, since=mark), caller)
 
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
-        """Return all lists by name, without very long queries. `count_new`: run each query and count the new hits."""
+        """Return all lists by name, without very long queries.
+
+        `count_new`: run each query and count the new hits, until SECONDS_TO_COUNT are over.
+        """
         looks = {look.list_name: look for look in self.workspace.looks(caller.name)}
         lists = self.workspace.lists()
         records = [_record(saved, looks.get(saved.name)) for saved in lists]
         if count_new:
             if len(lists) > QUICKLY_ASKED or any(_has_words(saved) for saved in lists):
                 self.before_much()
+            deadline = self.seconds() + SECONDS_TO_COUNT
             for record, saved in zip(records, lists, strict=True):
+                if self.seconds() > deadline:
+                    break
                 record.new = self._count_new(saved, looks.get(saved.name))
         for record, saved in zip(records, lists, strict=True):
             if len(json.dumps(saved.question)) > MAX_QUESTION_SHOWN:

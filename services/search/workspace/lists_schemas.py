@@ -88,8 +88,8 @@ class ListRecord(BaseModel):
     looked_at: datetime | None = Field(default=None, description="Your last look at it; null if there was none.")
     new: int | None = Field(
         default=None,
-        description="Number of hits that are new since your last look. Null without `new` in the request, or if the "
-        "query fails: get the hits to see why.",
+        description="Number of hits that are new since your last look. Null without `new` in the request, if the query "
+        "fails (get the hits to see why), or if the queries before it took more than 10 seconds.",
         examples=[3],
     )
 

@@ -40,6 +40,8 @@ from .write_records import Line, company_of_body, deletion, read_line
 from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 
 BULK_LINES_AT_ONCE = 128
+BULK_CHARACTERS_AT_ONCE = 300_000
+"""Preparing and storing a million characters takes several seconds, and the writes of other requests wait for it."""
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
 NO_VECTOR = (
@@ -113,7 +115,7 @@ class WriteService:
         numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
         now, declared = self.clock(), cache(self._declared)
         read = [read_line(number, line, now=now, declared=declared) for number, line in numbered]
-        parts = [read[start : start + BULK_LINES_AT_ONCE] for start in range(0, len(read), BULK_LINES_AT_ONCE)]
+        parts = list(_parts(read))
         first = self._write_lines(commits, parts[0]) if parts else []
         return chain([first], self._rest(commits, parts[1:]))
 
@@ -170,6 +172,22 @@ class WriteService:
                 except (Problem, SimilarityError) as error:
                     trouble = str(error)
             yield _results(lines, repeat(Written(Outcome.FAILED, trouble)))
+
+
+def _parts(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield consecutive lines that are written together; only a single line may have more than the maximum length."""
+    part: list[Line] = []
+    characters = 0
+    for line in lines:
+        change = line.parsed.change if line.parsed else None
+        length = change.company.characters() if change and not isinstance(change, DeletedCompany) else 0
+        if part and (len(part) == BULK_LINES_AT_ONCE or characters + length > BULK_CHARACTERS_AT_ONCE):
+            yield part
+            part, characters = [], 0
+        part.append(line)
+        characters += length
+    if part:
+        yield part
 
 
 def _results(lines: Sequence[Line], written: Iterator[Written]) -> list[BulkResult]:

@@ -48,8 +48,8 @@ class Registry:
     size: str = ""
 
     def generations(self) -> list[Generation]:
-        """All generations, oldest first."""
-        return [entry.record for entry in sorted(self.entries, key=lambda entry: entry.record.created_at)]
+        """All generations, in the order in which they were added."""
+        return [entry.record for entry in self.entries]
 
     @property
     def schema(self) -> AttributeSchema:
@@ -183,6 +183,9 @@ class Registry:
         entries = {each.index: each for each in self.entries}
         if current is not None:
             entries[current.index] = _in_state(current, GenerationState.PREVIOUS)
+        # Above all earlier times, also if the clock was ahead then: the times tell which generation was live before.
+        earlier = (each.record.promoted_at for each in self.entries if each.record.promoted_at)
+        now = max([now, *(time + timedelta(microseconds=1) for time in earlier)])
         record = replace(entry.record, state=GenerationState.LIVE, promoted_at=now)
         entries[entry.index] = replace(entry, record=record, promotion=self.promotions + 1)
         return self._changed(entries=tuple(entries.values()), promotions=self.promotions + 1)

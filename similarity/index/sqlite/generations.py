@@ -57,15 +57,15 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
             generation.state.value,
             calibration.slope if calibration else None,
             calibration.intercept if calibration else None,
-            json.dumps(ranker_to_json(generation.ranker)) if generation.ranker else None,
+            json.dumps(ranker_to_json(generation.ranker)),  # null, not NULL: `migrations.RANKERS_OF_NEW`
         ),
     )
     _seal(connection, added.lastrowid)
 
 
 def every(connection: sqlite3.Connection) -> list[StoredGeneration]:
-    """Return all generations, oldest first."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM generations NOT INDEXED ORDER BY created_at, number")
+    """Return all generations, in the order in which they were added."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM generations NOT INDEXED ORDER BY number")
     return [_stored(row) for row in rows]
 
 
@@ -181,10 +181,12 @@ def _go_live(
     if replacing is not None:
         _set_state(connection, replacing, GenerationState.PREVIOUS)
     _set_state(connection, generation, GenerationState.LIVE)
+    # Above all earlier times, also if the clock was ahead then: the times tell which generation was live before.
     change(
         connection,
         generation.number,
-        "promoted_at = ?, promotion = (SELECT max(promotion) + 1 FROM generations)",
+        "promoted_at = max(?, (SELECT coalesce(max(promoted_at), 0) + 1 FROM generations)), "
+        "promotion = (SELECT max(promotion) + 1 FROM generations)",
         microseconds(now),
     )
 

@@ -289,8 +289,17 @@ CJK_WORDS: Migration = (
 )
 
 RANKERS: Migration = (
-    "ALTER TABLE generations ADD COLUMN ranker TEXT",  # JSON
+    "ALTER TABLE generations ADD COLUMN ranker TEXT",  # JSON; NULL of a generation from before
     f"UPDATE generations SET checksum = checksum({GENERATION_COLUMNS}, ranker)",
+)
+
+# A process from before RANKERS seals a new generation without its ranker, so its row would seem to be damaged.
+RANKERS_OF_NEW: Migration = (
+    f"""
+    CREATE TRIGGER generations_added_with_ranker AFTER INSERT ON generations WHEN new.ranker IS NULL BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}');
+    END
+    """,
 )
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -304,4 +313,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     ATTRIBUTES,
     CJK_WORDS,
     RANKERS,
+    RANKERS_OF_NEW,
 )

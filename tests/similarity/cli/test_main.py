@@ -95,6 +95,12 @@ def test_progress_is_a_line_every_ten_seconds_where_there_is_no_terminal(capsys:
     assert capsys.readouterr().err == "similarity: 2,000 of 3,000 rows\n"
 
 
+def test_progress_beyond_the_counted_lines_has_no_total(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 10.0, 10.0])
+    progress_lines("rows", 1, clock=lambda: next(times))(2_048)  # a JSON array in one line
+    assert capsys.readouterr().err == "similarity: 2,048 rows\n"
+
+
 def test_help_teaches_with_examples(shell: Shell) -> None:
     text = shell("--help")
     assert "similarity ingest companies.csv" in text

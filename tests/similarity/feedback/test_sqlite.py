@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from similarity.errors import IndexUnavailable
-from similarity.feedback.protocol import Look
-from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.feedback.protocol import FeedbackEvent, Look, Place
+from similarity.feedback.sqlite import EVENTS, SqliteWorkspace, _event_row
+from similarity.index import name_hashes
+from similarity.preparation.words import words_of
 from tests.workspace_records import NOON, make_event, make_list, make_names, moment
 
 ROOT = Path(__file__).parents[3]
@@ -53,6 +55,43 @@ def test_what_was_written_is_there_after_opening_again(tmp_path: Path) -> None:
     with closing(SqliteWorkspace(path)) as workspace:
         assert list(workspace.events()) == [make_event()]
         assert workspace.saved_list("shoes") == make_list()
+
+
+def test_an_erasure_holds_up_no_writes_while_it_compares_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        closing(SqliteWorkspace(tmp_path / "w.db")) as workspace,
+        closing(SqliteWorkspace(tmp_path / "w.db", busy_timeout=0.1)) as other,
+    ):
+        workspace.save_list(make_list(exclude=["Adidas AG", "Puma"]))
+
+        def write_first(text: str) -> list[str]:
+            monkeypatch.setattr(name_hashes, "words_of", words_of)
+            other.save_list(make_list("late", exclude=["Adidas", "Asics"]))
+            return words_of(text)
+
+        names = make_names("adidas", "Adidas AG")
+        monkeypatch.setattr(name_hashes, "words_of", write_first)
+        assert workspace.forget_company(names).lists == 2
+        assert [saved.question["exclude"] for saved in workspace.lists()] == [["Asics"], ["Puma"]]
+
+
+def test_all_events_of_a_company_are_read_in_few_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    read_page = SqliteWorkspace._page
+
+    def page(
+        workspace: SqliteWorkspace, company: str, user: str, before: Place | None, size: int
+    ) -> list[FeedbackEvent]:
+        sizes.append(size)
+        return read_page(workspace, company, user, before, size)
+
+    monkeypatch.setattr(SqliteWorkspace, "_page", page)
+    events = [make_event(f"event-{number}", at=moment(number)) for number in range(3_000)]
+    with closing(SqliteWorkspace(tmp_path / "w.db")) as workspace:
+        with workspace._file.writing() as connection:
+            EVENTS.write(connection, map(_event_row, events))
+        assert list(workspace.events(company=events[0].hit)) == events[::-1]
+    assert sizes == [20, 500, 1_000, 2_000]
 
 
 def test_every_commit_is_on_disk_and_what_is_deleted_is_overwritten(tmp_path: Path) -> None:

@@ -223,3 +223,18 @@ def test_names_that_only_a_removed_generation_held_are_remembered(
     for company_id, name in names.items():
         assert set(hashes_of(key, {name})) <= index.ledger.remembered(company_id)
     assert index.ledger.remembered("c02") == frozenset()
+
+
+def test_a_clock_that_was_ahead_changes_no_target_of_a_rollback_or_a_promotion(tmp_path: Path) -> None:
+    clock = Clock()
+    with closing(opened(tmp_path, clock)) as index:
+        for name, seconds in (("first", 0), ("second", 2 * 86_400), ("third", -86_400), ("fourth", 3600)):
+            clock.advance(seconds)
+            index.create_generation(make_generation(name, created_at=clock()))
+            index.register_candidate(name)
+            index.promote(name)
+        assert rollback_plan(index).target == "third"
+        assert prune(index, keep=1, older_than=timedelta(0), now=LATER, dry_run=True) == ["second", "first"]
+        with pytest.raises(GenerationConflict, match="third was live after it; only third can be made live again"):
+            promote(index, "second", gate=None)
+        assert rollback(index).name == live_name(index) == "third"

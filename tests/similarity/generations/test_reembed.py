@@ -20,7 +20,7 @@ from similarity.generations.reembed import ReembedReport, copy_generation, reemb
 from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, GenerationState, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.write_path import embed_changes
+from similarity.ingest.write_path import embed_changes, write_changes
 from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
 from tests.contract.steps import add_candidate
@@ -155,6 +155,34 @@ def test_a_writer_that_slept_through_everything_is_made_good_after_the_promote(
 
     run(Watched(index, disturb), clock)
     assert "sleeper" in index.get("second", ["sleeper"])
+
+
+@pytest.mark.parametrize("enters", [True, False], ids=["with", "at the first batch"])
+def test_a_writer_that_sleeps_past_its_lease_at_any_point_writes_to_the_new_generation(
+    tmp_path: Path, clock: Clock, *, enters: bool
+) -> None:
+    """A whole re-embed runs meanwhile, as if the writer's process or container was paused."""
+    for number in count(1):
+        with closing(opened(tmp_path / str(number), clock)) as index, ExitStack() as stack:
+            fill_first(index)
+            wakes: list[int] = []
+
+            def sleep(call: int, number: int = number, index: SqliteIndex = index, log: list[int] = wakes) -> None:
+                if call == number:
+                    log.append(call)
+                    clock.advance(200)
+                    run(index, clock)
+
+            writer = WriterLease(Watched(index, sleep), clock=lambda: clock().timestamp())
+            if enters:
+                stack.enter_context(writer)
+            encoders = {"encoder-1": CountingEncoder(), "encoder-2": SecondEncoder()}
+            results = write_changes(writer, encoders, [change("c05", 8), DeletedCompany(id="c06", version=9)], now=NOW)
+            assert {result.outcome for result in results} <= {WriteOutcome.APPLIED, WriteOutcome.UNCHANGED}
+            assert index.stored_versions(index.live().name, ["c05", "c06"]) == {"c05": 8, "c06": 9}, number
+        if not wakes:
+            break
+    assert number > 8
 
 
 def test_a_writer_that_never_answers_stops_the_run_before_anything_is_copied(index: SqliteIndex, clock: Clock) -> None:

@@ -237,3 +237,9 @@ CREATE TRIGGER companies_reworded AFTER UPDATE ON companies
 PRAGMA user_version = 10;
 ALTER TABLE generations ADD COLUMN ranker TEXT;
 UPDATE generations SET checksum = 2270921698 WHERE number = 1;
+
+-- Version 11
+PRAGMA user_version = 11;
+CREATE TRIGGER generations_added_with_ranker AFTER INSERT ON generations WHEN new.ranker IS NULL BEGIN
+    SELECT RAISE(ABORT, 'a process of an older release writes to this index, which was upgraded; stop it and start it with the new release');
+END;

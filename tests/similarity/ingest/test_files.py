@@ -125,6 +125,8 @@ def test_a_line_break_in_a_column_name_is_a_blank(tmp_path: Path, header: str) -
 def test_a_quotation_mark_that_is_not_closed_in_the_column_names_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="a quotation mark in the line of the column names is not closed"):
         records(write(tmp_path / "a.csv", 'id,"name\n1,a\n'))
+    with pytest.raises(InvalidInput, match="a quotation mark in the line of the column names is not closed"):
+        records(write(tmp_path / "c.csv", 'id,"name\n1,a\n2,"b"\n3,c\n'))  # not a name with two rows in it
     assert records(write(tmp_path / "b.csv", 'id,5" size\n1,a\n')) == [{"id": "1", '5" size': "a"}]
 
 

@@ -138,6 +138,16 @@ def test_ids_to_delete_that_no_company_has_are_named(loader: Loader) -> None:
     assert report.notes == ["1 of the ids to delete have no company: typo"]
 
 
+def test_a_sync_deletes_no_company_of_a_file_that_was_replaced_while_it_was_compared(loader: Loader) -> None:
+    loader.load(many(40))
+
+    def replace_file(call: int) -> None:
+        loader.file(many(40))
+
+    loader.index = cast("Any", Watched(loader.index, replace_file))
+    assert loader.load(many(39), sync=True).deleted == 0
+
+
 def test_a_sync_that_would_delete_much_writes_nothing(loader: Loader) -> None:
     loader.load(many(40))
     with pytest.raises(InvalidInput, match="lacks 10 of 40 companies, more than 5 %"):

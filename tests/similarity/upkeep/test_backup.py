@@ -267,16 +267,21 @@ def test_a_log_that_sqlite_would_apply_to_the_copy_is_refused(index: SqliteIndex
 
 
 @pytest.mark.usefixtures("workspace")
-def test_the_restore_of_the_guide_keeps_the_audit_record(index: SqliteIndex, tmp_path: Path) -> None:
+def test_the_restore_of_the_guide_keeps_the_audit_record_and_copies_of_the_user(
+    index: SqliteIndex, tmp_path: Path
+) -> None:
     kept = tmp_path / "kept"
     backed_up(index, kept / "similarity.db")
     (kept / "similarity.db.audit.jsonl").write_text("of a service that tested the backup")
     here = tmp_path / "here"
     here.mkdir()
     (here / "similarity.db.audit.jsonl").write_text("live")
+    for name in ("similarity.db-before-upgrade", "similarity.db.workspace.old", "similarity.db-wal"):
+        (here / name).write_text("kept, if it is no log")
     guide = Path(__file__).parents[3].joinpath("docs/backup.md").read_text()
     commands = guide.split("```\n")[-2].replace("BUNDLES", "similarity.db.bundles").replace("BACKUP", str(kept))
     subprocess.run(["bash", "-euc", commands], cwd=here, check=True)
-    names = ["similarity.db", "similarity.db.audit.jsonl", "similarity.db.bundles", "similarity.db.workspace"]
-    assert sorted(each.name for each in here.iterdir()) == names
+    kept_names = ["similarity.db-before-upgrade", "similarity.db.audit.jsonl", "similarity.db.workspace.old"]
+    restored = ["similarity.db", "similarity.db.bundles", "similarity.db.workspace"]
+    assert sorted(each.name for each in here.iterdir()) == sorted(kept_names + restored)
     assert (here / "similarity.db.audit.jsonl").read_text() == "live"

@@ -16,7 +16,7 @@ from similarity.feedback.protocol import Forgotten
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import ErasureState
 from similarity.index.name_hashes import CompanyNames
-from similarity.index.protocol import WriteResult
+from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Change, VersionedCompany
 from similarity.ingest.write_path import write_changes
@@ -290,6 +290,29 @@ def test_a_company_that_is_written_again_while_it_is_erased_is_not_called_erased
     eraser.accept("c1")
     [record] = eraser.finish()
     assert (record.state, record.forgotten["notes"]) == (ErasureState.DONE, 1)
+
+
+def test_a_write_that_was_received_before_an_erasure_does_not_bring_the_company_back(
+    index: SqliteIndex, workspace: SqliteWorkspace
+) -> None:
+    """The whole erasure runs while its text is encoded; it has no event time, so the last to arrive wins."""
+    write(index, ACME)
+
+    class Slow(CountingEncoder):
+        def encode(self, texts: Sequence[str], progress: object = None) -> NDArray[np.float32]:
+            assert erase(index, workspace) == ALL
+            return super().encode(texts)
+
+    def put(company: Company, *, at: datetime, encoder: CountingEncoder) -> WriteOutcome:
+        change = VersionedCompany(company=company, version=version_of(at, now=at), untimed=True)
+        with WriterLease(index) as writer:
+            [result] = write_changes(writer, {ENCODER_ID: encoder}, [change], now=at)
+        return result.outcome
+
+    changed = replace(ACME, description="Makes hammers.")
+    assert put(changed, at=NOON + timedelta(minutes=59), encoder=Slow()) is WriteOutcome.SUPERSEDED
+    assert index.get("live", ["c1"]) == {}
+    assert put(changed, at=NOON + timedelta(minutes=61), encoder=CountingEncoder()) is WriteOutcome.APPLIED
 
 
 def test_a_company_that_is_erased_again_meanwhile_keeps_its_names_for_that(

@@ -488,7 +488,7 @@ def test_a_batch_is_bounded(asking: TestClient) -> None:
     assert refused({"questions": [about("acme")] * 101}).startswith("questions: must have at most 100 items")
     assert refused({"questions": [about("acme", cursor="x")]}).startswith("questions[0].cursor: there is no such")
     assert refused({"questions": [about("acme", reasons=26)] * 2}) == (
-        "body: the queries ask for 52 reasons; a batch may ask for 50 in total"
+        "body: the queries ask for 52 reasons and segments; a batch may ask for 50 in total"
     )
 
 

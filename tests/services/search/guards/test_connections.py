@@ -9,6 +9,7 @@ from services.search.guards.connections import SPARE, Connections
 class Client:
     address: str = "192.0.2.1"
     idle: bool = True
+    unread: int = 0
     ended: bool = field(default=False, init=False)
 
     def end(self) -> None:
@@ -84,3 +85,24 @@ def test_an_address_at_its_limit_takes_no_places_from_others() -> None:
 def test_without_a_limit_for_addresses_one_may_have_all() -> None:
     connections = Connections(most=5, most_of_address=0)
     assert all(connections.add(Client(idle=False)) for _ in range(5))
+
+
+def test_beyond_the_limit_of_unread_bytes_the_largest_answer_of_the_address_with_the_most_is_cut_off() -> None:
+    connections = Connections(most_unread=1_000_000)
+    other = Client("192.0.2.2", unread=600_000)
+    clients = [Client(unread=number * 100_000) for number in (4, 3, 2)]
+    for each in (other, *clients):
+        connections.add(each)
+        connections.answered(each)
+    assert [each.ended for each in (other, *clients)] == [False, True, False, False]
+
+
+def test_one_answer_may_be_larger_than_the_limit_and_small_ones_never_cut_others_off() -> None:
+    connections = Connections(most_unread=1_000_000)
+    large, small = Client(unread=5_000_000), Client("192.0.2.2", unread=50_000)
+    for each in (large, small):
+        connections.add(each)
+        connections.answered(each)
+    assert not large.ended
+    connections.answered(Client("192.0.2.3", unread=200_000))
+    assert (large.ended, small.ended) == (True, False)

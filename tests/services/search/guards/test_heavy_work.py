@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,8 +18,10 @@ from services.search.guards.concurrency import Admission, Gate, Gates, begin_hea
 from services.search.guards.guards import Guards
 from services.search.settings import ServiceSettings
 from services.search.wire.failures import answer_failures
+from similarity.errors import InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.explanations.explainer import SMALL_BATCH
+from similarity.search.searcher import Searcher
 from tests.services.search.asgi import Answer, asked, http
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import company
@@ -139,6 +142,24 @@ def test_free_words_in_a_body_take_no_place_from_quick_requests(crowded: SqliteI
         threads[0].join(timeout=20)
     assert answers == [503, 200]
     assert (guards.gates.quick.inside, guards.gates.heavy.inside) == (0, 0)
+
+
+def test_a_batch_ends_when_its_time_is_over(crowded: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = 0
+
+    def slowly(*_: object) -> InvalidInput:
+        nonlocal run
+        run += 1
+        time.sleep(0.05)
+        return InvalidInput("slow")
+
+    monkeypatch.setattr(Searcher, "_ranking_or_error", slowly)
+    guards = Guards(settings=ServiceSettings(request_seconds=0.2))
+    client = TestClient(create_app(index=crowded, guards=guards), base_url="http://localhost:8080")
+    answer = client.post("/similar/batch", json={"questions": [{"anchors": [{"company": "acme"}]}] * 100})
+    assert (answer.status_code, answer.json()["type"]) == (503, "/docs#took-too-long")
+    assert 0 < run < 50
+    assert guards.gates.heavy.inside == 0
 
 
 def heavy_app(gates: Gates) -> FastAPI:

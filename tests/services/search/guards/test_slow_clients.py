@@ -210,6 +210,28 @@ def test_a_client_that_takes_its_answer_slowly_but_steadily_is_not_left() -> Non
     assert with_server(answers, take_slowly) == size
 
 
+def test_clients_that_do_not_read_large_answers_fill_no_more_memory_than_the_limit() -> None:
+    connections = Connections(most_unread=25_000_000)
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"10000000")]})
+        await send({"type": "http.response.body", "body": b"x" * 10_000_000})
+
+    async def ask_and_wait(port: int) -> int:
+        writers = []
+        for _ in range(8):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1_000)
+            writer.write(HEAD)
+            await reader.readuntil(b"\r\n\r\n")
+            writers.append(writer)
+        unread = sum(each.unread for each in connections._open)
+        for writer in writers:
+            writer.close()
+        return unread
+
+    assert with_server(answers, ask_and_wait, write_seconds=5.0, open_connections=connections) < 35_000_000
+
+
 @pytest.mark.parametrize("answer_seconds", [0.3, 30.0])
 def test_an_answer_in_parts_gives_its_permit_back_though_its_client_reads_slowly(answer_seconds: float) -> None:
     gates = Gates(quick=Gate(at_once=1, queue=1, seconds=1), heavy=Gate(at_once=1, queue=1, seconds=1))

@@ -1,5 +1,6 @@
 """Whoever has an answer already is told so."""
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -53,3 +54,12 @@ def test_what_a_company_is_called_does_count(one: str, other: str) -> None:
         return etag_of(BatchAnswer(answers=[], generation=f'"took_ms":{name}', took_ms=1).model_dump_json().encode())
 
     assert (tag(one) == tag(other)) is (one == other)
+
+
+def test_a_large_answer_is_not_copied() -> None:
+    body = b'{"hits":"' + b"x" * 5_000_000 + b'","took_ms":1.5}'
+    tracemalloc.start()
+    etag_of(body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000

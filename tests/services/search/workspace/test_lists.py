@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from services.search.asking.question_schemas import DEFAULT_EXPLAINED
 from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
-from services.search.workspace.lists import MAX_LISTS, QUICKLY_ASKED, ListsService
+from services.search.workspace.lists import MAX_LISTS, QUICKLY_ASKED, SECONDS_TO_COUNT, ListsService
 from similarity.company import DeletedCompany
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
@@ -100,6 +100,15 @@ def test_asking_many_lists_at_once_is_heavy(index: SqliteIndex, workspace: Sqlit
     assert began == []
     service.lists(ann, count_new=True)
     assert began == [1]
+
+
+def test_new_hits_are_counted_for_a_limited_time(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    moments = iter([0.0, 0.0, SECONDS_TO_COUNT, SECONDS_TO_COUNT + 1])
+    service = ListsService(SearchService(Searcher(index)), workspace, seconds=lambda: next(moments))
+    for name in "abcd":
+        workspace.save_list(make_list(name, anchors=[{"company": "acme"}]))
+    found = service.lists(Caller(name="ann", scopes=frozenset()), count_new=True).lists
+    assert [each.new is not None for each in found] == [True, True, False, False]
 
 
 def test_the_table_of_a_list_says_what_is_new(client: TestClient) -> None:

@@ -280,6 +280,18 @@ def test_a_bulk_upload_of_many_parts_is_written_in_order(client: TestClient, ind
     assert outcomes(bulk(client, "")) == []
 
 
+def test_long_descriptions_of_a_bulk_upload_are_written_a_few_at_a_time(index: SqliteIndex) -> None:
+    lines = [
+        json.dumps({"id": f"a{number}", "name": "A", "description": "makes anvils " * (length // 13)})
+        for number, length in enumerate([120_000] * 3 + [190_000] * 2 + [20] * 130)
+    ]
+    writing = direct_writing(index, {ENCODER_ID: CountingEncoder()})
+    parts = [[result.line for result in part] for part in writing.writes.bulk("\n".join(lines).encode())]
+    writing.writes.close()
+    assert [len(part) for part in parts] == [2, 1, 1, 128, 3]
+    assert [line for part in parts for line in part] == list(range(1, 136))
+
+
 def test_a_bulk_upload_of_too_many_lines_writes_nothing(client: TestClient, index: SqliteIndex) -> None:
     answer = bulk(client, *['{"id": "a", "name": "A", "description": "d"}'] * (MAX_BULK_LINES + 1))
     assert "10,000 lines" in problem(answer, "body-too-large")["detail"]

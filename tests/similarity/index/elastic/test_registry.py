@@ -59,7 +59,7 @@ def test_everything_comes_back_after_json() -> None:
     registry = take(registry, holder="b").take_lease("writer.1", holder="w", seconds=0.5, now=NOW)
     registry = registry.renew_lease(held(registry), seconds=90, acknowledged=3, now=NOW)
     assert after_json(registry) == registry
-    assert after_json(registry).live().record.promoted_at == NOW
+    assert after_json(registry).live().record.promoted_at == NOW + timedelta(microseconds=1), "after the first"
 
 
 def test_a_generation_without_a_ranker_has_no_member_that_earlier_releases_do_not_know() -> None:
