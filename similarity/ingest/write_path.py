@@ -22,14 +22,12 @@ from similarity.company import (
     DeletedCompany,
     EmbeddedCompany,
     Vector,
-    lowest_version_at,
-    utc_now,
     version_above,
 )
 from similarity.errors import EncoderMismatch, EncodingFailed, NoLiveGeneration, UnknownGeneration
-from similarity.index.ledger import DamagedErasure, ErasureLedger
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.ingest.former_names import remember_changed_names, remember_names_of_erased
+from similarity.ingest.late_changes import received_before_erasure
 from similarity.ingest.records import Change
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
@@ -150,7 +148,8 @@ def write_changes(
     results = _write(writer.index, targets, documents)
     for _ in range(MAX_VERSION_RETRIES):
         bumped = _bumped_versions(changes, results, above=bump_above)
-        bumped = _not_erased_since(writer.index.ledger, changes, bumped)
+        late = received_before_erasure(writer.index.ledger, changes) if bumped else frozenset()
+        bumped = {position: version for position, version in bumped.items() if position not in late}
         if not bumped:
             break
         # Another writer has replaced the company since it was read, so the names that it stored are remembered too.
@@ -306,25 +305,6 @@ def _bumped_versions(
             version = version_above(max(stored, newest.get(change.id, 0)), deleted=isinstance(change, DeletedCompany))
             bumped[position] = newest[change.id] = version
     return bumped
-
-
-def _not_erased_since(ledger: ErasureLedger, changes: Sequence[Change], bumped: Mapping[int, int]) -> dict[int, int]:
-    """Return `bumped` without the changes that were received before an erasure of their company was requested.
-
-    Such a change would bring the company back after its erasure has ended. The request may be in the future, if the
-    clock was ahead then; it decides nothing.
-    """
-    requested: dict[str, int] = {}
-    for company_id in ledger.erased({changes[position].id for position in bumped}) if bumped else ():
-        with suppress(DamagedErasure):
-            if record := ledger.erasure(company_id):
-                requested[company_id] = lowest_version_at(record.requested_at)
-    now = lowest_version_at(utc_now())
-    return {
-        position: version
-        for position, version in bumped.items()
-        if not changes[position].version <= requested.get(changes[position].id, -1) <= now
-    }
 
 
 def _combined_result(results: Sequence[WriteResult]) -> WriteResult:
