@@ -131,8 +131,9 @@ def write_changes(
 
     Raises:
         NoLiveGeneration: there is no generation to write to.
-        EncoderMismatch: the encoder of a generation is not among `encoders`; nothing was written.
-        EncodingFailed: an encoder raised on the texts; nothing was written.
+        EncoderMismatch: the encoder of a generation is not among `encoders`; nothing was written, unless it was
+            added during the write.
+        EncodingFailed: an encoder raised on the texts; nothing was written, except as above.
     """
     if skip_unchanged and (unchanged := _unchanged(writer, changes)):
         others = [change for position, change in enumerate(changes) if position not in unchanged]
@@ -162,10 +163,12 @@ def write_changes(
         for position, result in zip(bumped, _write(writer.index, targets, bumped_documents), strict=True):
             results[position] = result
     remember_names_of_erased(writer.index.ledger, changes)
+    combined = [_combined_result(target_results) for target_results in results]
     if {target.name for target in writer.targets()} - {target.name for target in targets}:
         # The process slept past its lease during the write, so a re-embed did not wait for it, and copied without it.
-        return write_changes(writer, encoders, changes, now=now, bump_above=bump_above, on_stored=on_stored)
-    return [_combined_result(target_results) for target_results in results]
+        again = write_changes(writer, encoders, changes, now=now, bump_above=bump_above)
+        return [_first_or(repeated, before=each) for repeated, each in zip(again, combined, strict=True)]
+    return combined
 
 
 def _unchanged(writer: WriterLease, changes: Sequence[Change]) -> dict[int, WriteResult]:
@@ -313,6 +316,12 @@ def _combined_result(results: Sequence[WriteResult]) -> WriteResult:
     The last one is that of the live generation or, if none is live, of the newest candidate.
     """
     return next((result for result in results if result.outcome is WriteOutcome.FAILED), results[-1])
+
+
+def _first_or(repeated: WriteResult, *, before: WriteResult) -> WriteResult:
+    """Return the result of a change that was written twice: the second write finds what the first one applied."""
+    was_applied = before.outcome is WriteOutcome.APPLIED and repeated.outcome is WriteOutcome.UNCHANGED
+    return before if was_applied else repeated
 
 
 def _has_same_text(previous: Company, company: Company) -> bool:
