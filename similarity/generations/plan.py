@@ -53,7 +53,7 @@ def plan(index: CompanyIndex, target: Generation) -> Plan:
 def copy_of(index: CompanyIndex, live: Generation, *, now: datetime) -> Generation:
     """Return the new generation for a copy of the live one; nothing is written."""
     name = new_name(index, live.encoder_id, now=now)
-    return replace(live, name=name, created_at=now, state=GenerationState.BUILDING, promoted_at=None)
+    return replace(live, name=name, created_at=now, state=GenerationState.BUILDING, promoted_at=None, promotion=0)
 
 
 def unfinished_candidate(index: CompanyIndex, target: Generation) -> Generation | None:
@@ -84,12 +84,7 @@ def _is_of_a_run(index: CompanyIndex, generation: Generation, target: Generation
 def previous_generations(index: CompanyIndex) -> list[Generation]:
     """Return the generations that were live before, the most recent one first."""
     previous = [generation for generation in index.generations() if generation.state is GenerationState.PREVIOUS]
-    return sorted(previous, key=lambda generation: (went_live(generation), generation.created_at), reverse=True)
-
-
-def went_live(generation: Generation) -> datetime:
-    """Return when a live or previous generation was promoted last."""
-    return generation.promoted_at or generation.created_at
+    return sorted(previous, key=lambda generation: generation.promotion, reverse=True)
 
 
 def documents_in(index: CompanyIndex, generation: Generation) -> int:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from similarity.errors import GenerationConflict, InvalidInput, LeaseHeld, UnknownGeneration
 from similarity.generations.leases import REEMBED, RenewedLease
-from similarity.generations.plan import previous_generations, went_live
+from similarity.generations.plan import previous_generations
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest.former_names import remember_names_only_in
 
@@ -51,9 +51,8 @@ def _abandoned(index: CompanyIndex, *, before: datetime) -> list[str]:
 
 def _replaced_at(generation: Generation, generations: Sequence[Generation]) -> datetime:
     """Return when the next generation went live; if that one was retired, when a later one did (it is kept longer)."""
-    since = went_live(generation)
-    later = [other.promoted_at for other in generations if other.promoted_at and other.promoted_at > since]
-    return min(later, default=since)
+    later = [other.promoted_at for other in generations if other.promoted_at and other.promotion > generation.promotion]
+    return min(later, default=generation.promoted_at or generation.created_at)
 
 
 def _retire(index: CompanyIndex, names: Sequence[str]) -> list[str]:

@@ -42,7 +42,6 @@ EXAMPLE_IDS = 3
 NEARER_COUNTED = 1_100
 """Up to so many nearer companies every store counts."""
 MAX_FIELD_VALUES = 1_000
-"""`CompanyIndex.field_values` returns at most so many."""
 ROLLBACK_SECONDS = 10.0
 """How long a rollback waits for writes in flight."""
 
@@ -60,7 +59,7 @@ class GenerationState(StrEnum):
 class Generation:
     """One complete copy of the corpus. `name`: `[a-z0-9-]{1,64}`. `dimension`: of its vectors.
 
-    `calibration` and `ranker` are those of the bundle, and have no effect on vectors.
+    `calibration` and `ranker` are those of the bundle. `promotion` orders when generations went live; 0 is never.
     """
 
     name: str
@@ -71,6 +70,7 @@ class Generation:
     state: GenerationState = GenerationState.BUILDING
     calibration: Calibration | None = None
     promoted_at: datetime | None = None
+    promotion: int = 0
     ranker: Ranker | None = None
 
     @property

@@ -125,6 +125,10 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     try:
         # A name that goes on over several lines may have swallowed rows: another quotation mark then contradicts.
         names = next(csv.reader([text], delimiter=delimiter, strict=text != first_line), [])
+        # So does a line in it that is a row by itself.
+        rows = csv.reader(LINE_END.split(text)[1:], delimiter=delimiter)
+        if any(len(row) == len(names) > 1 for row in rows):
+            raise InvalidInput(HEADER_NOT_CLOSED)
     except csv.Error:
         raise InvalidInput(HEADER_NOT_CLOSED) from None
     header = [LINE_END.sub(" ", name).strip() for name in names]

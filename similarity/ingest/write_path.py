@@ -22,14 +22,12 @@ from similarity.company import (
     DeletedCompany,
     EmbeddedCompany,
     Vector,
-    lowest_version_at,
-    utc_now,
     version_above,
 )
 from similarity.errors import EncoderMismatch, EncodingFailed, NoLiveGeneration, UnknownGeneration
-from similarity.index.ledger import DamagedErasure, ErasureLedger
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.ingest.former_names import remember_changed_names, remember_names_of_erased
+from similarity.ingest.late_changes import received_before_erasure
 from similarity.ingest.records import Change
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
@@ -133,8 +131,9 @@ def write_changes(
 
     Raises:
         NoLiveGeneration: there is no generation to write to.
-        EncoderMismatch: the encoder of a generation is not among `encoders`; nothing was written.
-        EncodingFailed: an encoder raised on the texts; nothing was written.
+        EncoderMismatch: the encoder of a generation is not among `encoders`; nothing was written, unless it was
+            added during the write.
+        EncodingFailed: an encoder raised on the texts; nothing was written, except as above.
     """
     if skip_unchanged and (unchanged := _unchanged(writer, changes)):
         others = [change for position, change in enumerate(changes) if position not in unchanged]
@@ -150,7 +149,8 @@ def write_changes(
     results = _write(writer.index, targets, documents)
     for _ in range(MAX_VERSION_RETRIES):
         bumped = _bumped_versions(changes, results, above=bump_above)
-        bumped = _not_erased_since(writer.index.ledger, changes, bumped)
+        late = received_before_erasure(writer.index.ledger, changes) if bumped else frozenset()
+        bumped = {position: version for position, version in bumped.items() if position not in late}
         if not bumped:
             break
         # Another writer has replaced the company since it was read, so the names that it stored are remembered too.
@@ -163,10 +163,12 @@ def write_changes(
         for position, result in zip(bumped, _write(writer.index, targets, bumped_documents), strict=True):
             results[position] = result
     remember_names_of_erased(writer.index.ledger, changes)
+    combined = [_combined_result(target_results) for target_results in results]
     if {target.name for target in writer.targets()} - {target.name for target in targets}:
         # The process slept past its lease during the write, so a re-embed did not wait for it, and copied without it.
-        return write_changes(writer, encoders, changes, now=now, bump_above=bump_above, on_stored=on_stored)
-    return [_combined_result(target_results) for target_results in results]
+        again = write_changes(writer, encoders, changes, now=now, bump_above=bump_above)
+        return [_first_or(repeated, before=each) for repeated, each in zip(again, combined, strict=True)]
+    return combined
 
 
 def _unchanged(writer: WriterLease, changes: Sequence[Change]) -> dict[int, WriteResult]:
@@ -308,31 +310,18 @@ def _bumped_versions(
     return bumped
 
 
-def _not_erased_since(ledger: ErasureLedger, changes: Sequence[Change], bumped: Mapping[int, int]) -> dict[int, int]:
-    """Return `bumped` without the changes that were received before an erasure of their company was requested.
-
-    Such a change would bring the company back after its erasure has ended. The request may be in the future, if the
-    clock was ahead then; it decides nothing.
-    """
-    requested: dict[str, int] = {}
-    for company_id in ledger.erased({changes[position].id for position in bumped}) if bumped else ():
-        with suppress(DamagedErasure):
-            if record := ledger.erasure(company_id):
-                requested[company_id] = lowest_version_at(record.requested_at)
-    now = lowest_version_at(utc_now())
-    return {
-        position: version
-        for position, version in bumped.items()
-        if not changes[position].version <= requested.get(changes[position].id, -1) <= now
-    }
-
-
 def _combined_result(results: Sequence[WriteResult]) -> WriteResult:
     """Return a failed result if there is one, otherwise the last one.
 
     The last one is that of the live generation or, if none is live, of the newest candidate.
     """
     return next((result for result in results if result.outcome is WriteOutcome.FAILED), results[-1])
+
+
+def _first_or(repeated: WriteResult, *, before: WriteResult) -> WriteResult:
+    """Return the result of a change that was written twice: the second write finds what the first one applied."""
+    was_applied = before.outcome is WriteOutcome.APPLIED and repeated.outcome is WriteOutcome.UNCHANGED
+    return before if was_applied else repeated
 
 
 def _has_same_text(previous: Company, company: Company) -> bool:

@@ -89,13 +89,16 @@ class Eraser:
             IndexUnavailable: the store does not answer; the erasure may or may not be in the ledger.
         """
         check_stored_id(company_id)
-        ledger, now, known = self.index.ledger, self.clock(), self._known(company_id)
-        # An event time may be up to five minutes ahead of the clock, and the tombstone must be above it.
-        version = max([version_of(now, now=now, deleted=True), *(each.version + 1 for each in known)])
+        ledger, known = self.index.ledger, self._known(company_id)
         if self.publish is not None:
             # Untimed, so that `publish` looks up the version: a message with a time far ahead would be refused.
-            received = version_of(now, now=now, deleted=True)
-            self.publish(DeletedCompany(id=company_id, version=received, untimed=True))
+            received = self.clock()
+            version = version_of(received, now=received, deleted=True)
+            self.publish(DeletedCompany(id=company_id, version=version, untimed=True))
+        # The time after the publication: until the erasure is in the ledger, late writes still follow that delete.
+        now = self.clock()
+        # An event time may be up to five minutes ahead of the clock, and the tombstone must be above it.
+        version = max([version_of(now, now=now, deleted=True), *(each.version + 1 for each in known)])
         self._remember(company_id, known)
         record = ErasureRecord(
             id=company_id,

@@ -5,7 +5,6 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
-from similarity.generations.plan import went_live
 from similarity.index.protocol import CompanyIndex, GenerationState
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import Ranker
@@ -58,18 +57,16 @@ def test_generations_come_in_the_order_in_which_they_were_added(index: CompanyIn
     assert [generation.name for generation in index.generations()] == ["z-first", "a-second"]
 
 
-def test_a_promotion_is_later_than_those_before_it_even_if_the_clock_was_ahead(
-    index: CompanyIndex, clock: Clock
-) -> None:
+def test_promotions_and_rollbacks_are_numbered_whatever_the_clock_says(index: CompanyIndex, clock: Clock) -> None:
     add_live(index, "first")
     clock.advance(2 * 86_400)
     add_live(index, "second")
     clock.advance(-86_400)
     add_live(index, "third")
-    times = [went_live(generation) for generation in index.generations()]
-    assert times == sorted(set(times))
+    assert [generation.promotion for generation in index.generations()] == [1, 2, 3]
     index.rollback()
-    assert (index.live().name, max(index.generations(), key=went_live).name) == ("second", "second")
+    assert [generation.promotion for generation in index.generations()] == [1, 4, 3]
+    assert index.live().promoted_at == clock(), "times stay true"
 
 
 def test_the_first_candidate_becomes_live_and_says_when(index: CompanyIndex) -> None:

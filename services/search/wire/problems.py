@@ -194,8 +194,9 @@ WRITE_ENCODER_MISSING = Kind(
     503,
     "write-encoder-missing",
     "An encoder that the write needs is missing",
-    "Every generation must get every change, each with vectors of its own encoder. Nothing was written. "
-    "Put the missing bundle into the index's bundle folder (SIMILARITY_BUNDLES), or retire its generation.",
+    "Every generation must get every change, each with vectors of its own encoder. Put the "
+    "missing bundle into the index's bundle folder (SIMILARITY_BUNDLES), or retire its generation. A write in progress "
+    "when the generation was added may be stored: send it again, which is harmless.",
     retry_after=60,
 )
 UNKNOWN_ERASURE = Kind(

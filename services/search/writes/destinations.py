@@ -1,7 +1,7 @@
 """The destinations of writes: the index, or Kafka, from where the stream writes to the index."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,6 +9,7 @@ from typing import Protocol
 from similarity.errors import SimilarityError
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.delivery import Delivery
+from similarity.ingest.late_changes import received_before_erasure
 from similarity.ingest.messages import MAX_FOLLOWED_VERSION, encode, following
 from similarity.ingest.records import Change
 from similarity.ingest.writer_leases import WriterLease
@@ -32,7 +33,7 @@ class IndexDestination:
     """Embeds changes and writes them to the candidate, live and previous generation.
 
     `encoders`: those of the index's bundle store (`similarity.index.bundle_store.StoredEncoders`), which opens the
-    encoder of a new candidate when the first write needs it. If one is missing, nothing is written to any generation.
+    encoder of a new candidate when the first write needs it. If one is missing, writes are refused.
     The writer lease is held while there is work, so that a re-embed does not wait for an idle service.
 
     Raises (when a batch is committed):
@@ -72,7 +73,8 @@ class KafkaDestination:
     """Publishes changes to a topic; a change is accepted when the brokers have acknowledged it.
 
     An untimed change gets a version after the one in `index` and after those published before, which the stream may not
-    have stored yet. `make_producer`: called at the first write, so that the service starts without Kafka.
+    have stored yet. It keeps its own if it was received before an erasure of its company, so that it does not bring the
+    company back. `make_producer`: called at the first write, so that the service starts without Kafka.
     """
 
     def __init__(self, make_producer: Callable[[], Producer], topic: str, index: CompanyIndex) -> None:
@@ -90,11 +92,11 @@ class KafkaDestination:
         producer = self._producer
 
         def commit(changes: Sequence[Change]) -> list[Written]:
-            stored = self._stored_versions([change.id for change in changes if change.untimed])
+            stored, late = self._read_index(changes)
             versions = []
-            for change in changes:
+            for position, change in enumerate(changes):
                 newest = max(stored.get(change.id, -1), self._published.get(change.id, -1))
-                behind = change.untimed and change.version <= newest <= MAX_FOLLOWED_VERSION
+                behind = change.untimed and position not in late and change.version <= newest <= MAX_FOLLOWED_VERSION
                 follows = newest if behind else None
                 key, value = encode(change, follows=follows)
                 producer.send(self._topic, key=key, value=value)
@@ -116,15 +118,19 @@ class KafkaDestination:
 
         yield commit
 
-    def _stored_versions(self, ids: Collection[str]) -> dict[str, int]:
-        """Return the versions in the live generation; none if it cannot be read, because Kafka still accepts writes."""
-        if not ids:
-            return {}
+    def _read_index(self, changes: Sequence[Change]) -> tuple[dict[str, int], frozenset[int]]:
+        """Return the versions that the live generation has of companies with untimed changes, and the late changes.
+
+        Those were received before an erasure of their company, by position. Both are empty if the index cannot be read,
+        because Kafka still accepts writes.
+        """
+        ids = [change.id for change in changes if change.untimed]
         try:
-            return self._index.stored_versions(self._index.live().name, ids)
+            stored = self._index.stored_versions(self._index.live().name, ids) if ids else {}
+            return stored, received_before_erasure(self._index.ledger, changes) if ids else frozenset()
         except SimilarityError as error:
             log.warning("writes are published without reading the stored versions: %s", error)
-            return {}
+            return {}, frozenset()
 
     def _remember(self, company_id: str, version: int) -> None:
         self._published.pop(company_id, None)

@@ -238,20 +238,20 @@ def _committed(commits: GroupCommit, changes: Sequence[Change], *, waits_longer_
 def refusal(error: SimilarityError) -> Exception:
     """Return the Problem that an error of a store or an encoder becomes; the error itself if `failures` handles it."""
     if isinstance(error, EncoderMismatch):
-        return Problem(problems.WRITE_ENCODER_MISSING, f"{error}. Nothing was written")
+        return Problem(problems.WRITE_ENCODER_MISSING, f"{error}; {SEND_AGAIN}")
     known: dict[type[SimilarityError], tuple[Kind, str]] = {
         InvalidBundle: (
             problems.WRITE_ENCODER_MISSING,
-            "a bundle in the index's bundle folder is damaged (the service's log says which); nothing was written",
+            f"a bundle in the index's bundle folder is damaged (the service's log says which); {SEND_AGAIN}",
         ),
-        EncodingFailed: (problems.WRITE_FAILED, "the encoder fails on every text; nothing was written"),
+        EncodingFailed: (problems.WRITE_FAILED, f"the encoder fails on every text; {SEND_AGAIN}"),
         IndexUnavailable: (problems.INDEX_UNAVAILABLE, f"the index does not accept writes; {SEND_AGAIN}"),
         AuditUnavailable: (problems.WRITE_FAILED, f"the audit record cannot be written; {SEND_AGAIN}"),
         LeaseHeld: (problems.WRITE_FAILED, f"another process holds the writer lease; {SEND_AGAIN}"),
         LeaseLost: (problems.WRITE_FAILED, f"the writer lease was lost; {SEND_AGAIN}"),
         InvalidInput: (
             problems.WRITE_FAILED,
-            "a setting of the service is invalid (its log says which); nothing was written",
+            f"a setting of the service is invalid (its log says which); {SEND_AGAIN}",
         ),
     }
     if type(error) not in known:

@@ -22,13 +22,12 @@ from similarity.model.ranker import ranker_to_json
 class Entry:
     """A generation and the Elasticsearch index that holds it.
 
-    `vectors`: its kind of graph. `promotion`: a number that orders the promotions.
+    `vectors`: its kind of graph.
     """
 
     record: Generation
     index: str
     vectors: VectorType = "int8_hnsw"
-    promotion: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +108,7 @@ class Registry:
         previous = [entry for entry in self.entries if entry.record.state is GenerationState.PREVIOUS]
         if not previous:
             raise validation.nothing_before(live.record.name)
-        return max(previous, key=lambda entry: entry.promotion)
+        return max(previous, key=lambda entry: entry.record.promotion)
 
     def roll_back(self, *, live: str, target: str, now: datetime) -> "Registry":
         """Make `target` live again. Raises GenerationConflict if the generations changed since they were compared."""
@@ -183,11 +182,8 @@ class Registry:
         entries = {each.index: each for each in self.entries}
         if current is not None:
             entries[current.index] = _in_state(current, GenerationState.PREVIOUS)
-        # Above all earlier times, also if the clock was ahead then: the times tell which generation was live before.
-        earlier = (each.record.promoted_at for each in self.entries if each.record.promoted_at)
-        now = max([now, *(time + timedelta(microseconds=1) for time in earlier)])
-        record = replace(entry.record, state=GenerationState.LIVE, promoted_at=now)
-        entries[entry.index] = replace(entry, record=record, promotion=self.promotions + 1)
+        record = replace(entry.record, state=GenerationState.LIVE, promoted_at=now, promotion=self.promotions + 1)
+        entries[entry.index] = replace(entry, record=record)
         return self._changed(entries=tuple(entries.values()), promotions=self.promotions + 1)
 
     def _with(self, changed: Entry) -> "Registry":
@@ -205,6 +201,7 @@ def to_source(registry: Registry) -> dict[str, Any]:
     """Return the registry as JSON values. A generation without a ranker can be read by earlier releases."""
     source = asdict(registry)
     for entry, stored in zip(registry.entries, source["entries"], strict=True):
+        stored["promotion"] = stored["record"].pop("promotion")
         del stored["record"]["ranker"]
         if ranker := ranker_to_json(entry.record.ranker):
             stored["record"]["ranker"] = ranker
@@ -234,7 +231,8 @@ def _entry(source: Mapping[str, Any]) -> Entry:
     record["promoted_at"] = datetime.fromisoformat(record["promoted_at"]) if record["promoted_at"] else None
     record["calibration"] = Calibration(**record["calibration"]) if record["calibration"] else None
     record["ranker"] = validation.stored_ranker(record["name"], record.get("ranker"))
-    return Entry(record=Generation(**record), **{name: source[name] for name in ("index", "vectors", "promotion")})
+    generation = Generation(**record, promotion=source["promotion"])
+    return Entry(record=generation, index=source["index"], vectors=source["vectors"])
 
 
 def _in_state(entry: Entry, state: GenerationState) -> Entry:

@@ -181,12 +181,10 @@ def _go_live(
     if replacing is not None:
         _set_state(connection, replacing, GenerationState.PREVIOUS)
     _set_state(connection, generation, GenerationState.LIVE)
-    # Above all earlier times, also if the clock was ahead then: the times tell which generation was live before.
     change(
         connection,
         generation.number,
-        "promoted_at = max(?, (SELECT coalesce(max(promoted_at), 0) + 1 FROM generations)), "
-        "promotion = (SELECT max(promotion) + 1 FROM generations)",
+        "promoted_at = ?, promotion = (SELECT max(promotion) + 1 FROM generations)",
         microseconds(now),
     )
 
@@ -209,8 +207,8 @@ def _stored(row: Row) -> StoredGeneration:
     *values, expected = row
     if checksum(*values) != expected:
         raise DamagedRow(f"the row of generation {row[5]!r:.80} differs from its checksum")
-    number, sequence, purged, companies, _, name, encoder_id, bundle_id, dimension, created, state, *rest = values
-    slope, intercept, promoted, ranker = rest
+    number, sequence, purged, companies, promotion, name, encoder_id, bundle_id, dimension, *rest = values
+    created, state, slope, intercept, promoted, ranker = rest
     return StoredGeneration(
         number=number,
         sequence=sequence,
@@ -225,6 +223,7 @@ def _stored(row: Row) -> StoredGeneration:
             state=GenerationState(state),
             calibration=None if slope is None else Calibration(slope=slope, intercept=intercept),
             promoted_at=None if promoted is None else moment(promoted),
+            promotion=promotion,
             ranker=None if ranker is None else validation.stored_ranker(name, json.loads(ranker)),
         ),
     )

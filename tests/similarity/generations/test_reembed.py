@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from similarity.company import DeletedCompany
+from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, LeaseHeld, LeaseLost
 from similarity.generations.filling import Pace
 from similarity.generations.gate import GateReport
@@ -20,6 +20,7 @@ from similarity.generations.reembed import ReembedReport, copy_generation, reemb
 from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, GenerationState, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.records import Change
 from similarity.ingest.write_path import embed_changes, write_changes
 from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
@@ -177,8 +178,11 @@ def test_a_writer_that_sleeps_past_its_lease_at_any_point_writes_to_the_new_gene
             if enters:
                 stack.enter_context(writer)
             encoders = {"encoder-1": CountingEncoder(), "encoder-2": SecondEncoder()}
-            results = write_changes(writer, encoders, [change("c05", 8), DeletedCompany(id="c06", version=9)], now=NOW)
-            assert {result.outcome for result in results} <= {WriteOutcome.APPLIED, WriteOutcome.UNCHANGED}
+            changes: list[Change] = [change("c05", 8), DeletedCompany(id="c06", version=9)]
+            before: dict[str, EmbeddedCompany] = {}
+            results = write_changes(writer, encoders, changes, now=NOW, on_stored=before.update)
+            assert [result.outcome for result in results] == [WriteOutcome.APPLIED] * 2, number
+            assert {each.version for each in before.values()} == {2}, number
             assert index.stored_versions(index.live().name, ["c05", "c06"]) == {"c05": 8, "c06": 9}, number
         if not wakes:
             break

@@ -68,6 +68,11 @@ def test_age_counts_from_when_a_generation_was_replaced(index: DatedIndex) -> No
     assert prune(index, keep=0, older_than=10 * DAY, now=START + 30 * DAY) == ["second"]
 
 
+def test_a_clock_that_was_ahead_at_a_promotion_keeps_nothing_longer(index: DatedIndex) -> None:
+    index.went_live["second"] = START + 400 * DAY
+    assert prune(index, keep=1, older_than=DAY, now=START + 90 * DAY) == ["second", "first"]
+
+
 def test_after_a_rollback_the_one_rolled_back_from_counts_from_then(index: DatedIndex) -> None:
     index.rollback()
     index.went_live["third"] = START + 50 * DAY

@@ -127,6 +127,8 @@ def test_a_quotation_mark_that_is_not_closed_in_the_column_names_is_refused(tmp_
         records(write(tmp_path / "a.csv", 'id,"name\n1,a\n'))
     with pytest.raises(InvalidInput, match="a quotation mark in the line of the column names is not closed"):
         records(write(tmp_path / "c.csv", 'id,"name\n1,a\n2,"b"\n3,c\n'))  # not a name with two rows in it
+    with pytest.raises(InvalidInput, match="a quotation mark in the line of the column names is not closed"):
+        records(write(tmp_path / "d.csv", 'id,name,"notes\n1,a,x\n2,b,15"\n3,c,y\n'))  # inches at the end of a row
     assert records(write(tmp_path / "b.csv", 'id,5" size\n1,a\n')) == [{"id": "1", '5" size': "a"}]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,17 +10,19 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.writes.destinations import KafkaDestination
-from services.search.writes.group_commit import GroupCommit
+from services.search.writes.group_commit import GroupCommit, Written
+from services.search.writes.write_schemas import Outcome
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
-from similarity.company import DeletedCompany
+from similarity.company import DeletedCompany, version_of
 from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import VersionedCompany
 from similarity.kafka import NotDelivered
+from similarity.upkeep.erasure import Eraser
 from tests.contract.steps import add_live
-from tests.factories import make_embedded
+from tests.factories import make_company, make_embedded
 from tests.services.search.wire.test_failures import problem
 from tests.services.search.writers import ANVILS, NOON, bulk, client_of, put
 
@@ -69,6 +72,30 @@ def client(index: SqliteIndex, producer: FakeProducer) -> Iterator[TestClient]:
     writing = Writing(writes, erasure_service(index, writes, publishes=True))
     yield client_of(writing)
     writing.close()
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["after the erasure", "before the ledger has the erasure"])
+def test_a_write_that_was_received_before_an_erasure_does_not_bring_the_company_back(
+    index: SqliteIndex, producer: FakeProducer, *, recorded: bool
+) -> None:
+    """Such as a late line of a bulk upload: the erasure's own delete is newer, so it would follow that."""
+    index.upsert("first", [make_embedded("acme")])
+    received = datetime.now(UTC)
+    late = VersionedCompany(company=make_company("acme"), version=version_of(received, now=received), untimed=True)
+    with KafkaDestination(lambda: producer, "companies", index).opened() as commit:
+
+        def publish(delete: DeletedCompany) -> None:
+            commit([delete] if recorded else [delete, late])
+
+        Eraser(index, publish=publish).accept("acme")
+        if recorded:
+            assert commit([late]) == [Written(Outcome.ACCEPTED, version=late.version)]
+        [tombstone] = index.stored_versions("first", ["acme"]).values()
+        assert producer.changes()[-1].version < tombstone
+        now = datetime.now(UTC)
+        [later] = commit([replace(late, version=version_of(now, now=now))])
+        assert later.version is not None
+        assert later.version > tombstone
 
 
 def test_a_write_is_accepted_when_it_is_acknowledged(

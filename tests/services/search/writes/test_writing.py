@@ -16,7 +16,7 @@ from services.search.writes.group_commit import GroupCommit
 from services.search.writes.write_schemas import MAX_BULK_LINES
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
-from similarity.company import EmbeddedCompany
+from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.encoder import TextEncoder
 from similarity.errors import IndexUnavailable, InvalidBundle
 from similarity.index.attributes import parse_schema
@@ -373,6 +373,25 @@ def test_without_the_encoder_of_a_candidate_nothing_is_written(client: TestClien
     assert [index.stats(name).companies for name in ("first", "second")] == [0, 0]
     index.retire("second")
     assert put(client).json()["outcome"] == "applied"
+
+
+def test_a_generation_without_encoder_that_is_added_during_a_write_is_not_told_that_nothing_is_stored(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `generations promote` does for a moment with imported vectors."""
+    upsert = index.upsert
+
+    def added_meanwhile(generation: str, documents: list[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
+        results = upsert(generation, documents)
+        add_candidate(index, "second", encoder_id="encoder-2")
+        return results
+
+    monkeypatch.setattr(index, "upsert", added_meanwhile)
+    with writing_client(index, {ENCODER_ID: CountingEncoder()}) as client:
+        answer = put(client)
+    assert stored(index).company.name == ANVILS["name"]
+    assert "it may or may not be stored: send it again" in problem(answer, "write-encoder-missing")["detail"]
+    assert "othing was written" not in answer.text
 
 
 def test_the_bundle_of_a_candidate_is_found_when_it_appears(index: SqliteIndex, tmp_path: Path) -> None:
