@@ -88,7 +88,7 @@ def add_column_options(parser: ArgumentParser) -> None:
     repeated: dict[str, Any] = {"action": "append", "default": []}
     add = parser.add_argument_group("columns").add_argument
     add("--column", metavar="FIELD=COLUMN", help="column of a field (repeatable)", **repeated)
-    attribute = "column to keep as a fact; TYPE is number or ordinal=LOW,...,HIGH (repeatable)"
+    attribute = "column to keep as a fact; TYPE is number or ordinal=LOW,...,HIGH; text withdraws it (repeatable)"
     add("--attribute", metavar="NAME[:TYPE][=COLUMN]", help=attribute, **repeated)
     add("--size", metavar="NAME", default="", help="which attribute is the size of a company")
 

@@ -42,7 +42,7 @@ AttributeOption = Annotated[
         "--attribute",
         "-a",
         metavar="NAME[:TYPE][=COLUMN]",
-        help="Keep a column as a fact; TYPE: number or ordinal=LOW,...,HIGH",
+        help="Keep a column as a fact; TYPE: number or ordinal=LOW,...,HIGH; text withdraws it",
     ),
 ]
 SizeOption = Annotated[str, typer.Option("--size", metavar="NAME", help="Which attribute is a company's size")]
@@ -162,11 +162,11 @@ def declare(work: Opened, columns: "Columns") -> None:
     before = work.index.attributes()
     after = before.updated(columns.schema)
     for name, column in columns.attributes.items():
-        if name in before.types and name not in columns.schema.types:
+        if name in before.types and name not in columns.schema.types and name not in columns.schema.withdrawn:
             typer.echo(
                 printable(
                     f"the attribute {name!r} keeps its type {before.types[name].text}, which an earlier load declared; "
-                    f"to have its values as text, load them under another name: --attribute {name}_text={column}"
+                    f"to withdraw it, load with --attribute {name}:text{'' if column == name else f'={column}'}"
                 )
             )
     if after == before:

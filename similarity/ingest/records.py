@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from similarity.company import (
+    ATTRIBUTE_NAME_PATTERN,
     AttributeValue,
     Company,
     DeletedCompany,
@@ -16,7 +17,7 @@ from similarity.company import (
 )
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.formats.plain_values import plain_value
-from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
+from similarity.index.attributes import TEXT, AttributeSchema, AttributeType, parse_type
 from similarity.ingest.field_values import (
     MISSING,
     FieldValue,
@@ -76,8 +77,9 @@ class Columns:
 
     @classmethod
     def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str], size: str = "") -> "Columns":
-        """Parse options of the forms FIELD=COLUMN and NAME[:TYPE][=COLUMN]; TYPE is `number` or `ordinal=LOW,...,HIGH`.
+        """Parse options of the forms FIELD=COLUMN and NAME[:TYPE][=COLUMN].
 
+        TYPE is `number`, `ordinal=LOW,...,HIGH`, or `text`, which withdraws the type that an index has declared.
         `size`: the name of the attribute that is the size of a company.
 
         Raises:
@@ -94,15 +96,28 @@ class Columns:
                 raise InvalidInput(f"--column {pair!r}: there is no field {name!r}; the fields are {known}")
             fields[name] = column
         named: dict[str, str] = {}
-        types: dict[str, AttributeType] = {}
+        types: dict[str, AttributeType | None] = {}
         for pair in attributes:
             name, type_text, column = _parts_of(pair)
             if not name or pair.endswith("="):
                 raise InvalidInput(f"--attribute {pair!r} must read NAME[:TYPE][=COLUMN], for example employees:number")
+            if not ATTRIBUTE_NAME_PATTERN.fullmatch(name):
+                usable = re.sub(r"\W+", "_", name).strip("_")
+                usable = usable if ATTRIBUTE_NAME_PATTERN.fullmatch(usable) else "NAME"
+                typed = f"{usable}:{type_text}" if type_text else usable
+                raise InvalidInput(
+                    f"--attribute {pair!r}: {name!r:.80} is not an attribute name of letters, digits and '_'; choose "
+                    f"one, and name the column behind it: --attribute '{typed}={column or name}'"
+                )
             named[name] = column or name
             if type_text is not None:
-                types[name] = parse_type(name, type_text)
-        return cls(fields=fields, attributes=named, schema=AttributeSchema(types, size))
+                types[name] = None if type_text == TEXT else parse_type(name, type_text)
+        schema = AttributeSchema(
+            {name: each for name, each in types.items() if each is not None},
+            size,
+            frozenset(name for name, each in types.items() if each is None),
+        )
+        return cls(fields=fields, attributes=named, schema=schema)
 
     def value(self, record: Record, field_name: str) -> object:
         """Return the raw value of a field; None if the record has no such column."""

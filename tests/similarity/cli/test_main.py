@@ -495,10 +495,30 @@ def test_a_declared_type_that_stays_is_said(shell: Shell) -> None:
     file = shell.write("c.csv", [(*row, "01001") for row in COMPANIES[:1]], header=f"{HEADER},Code")
     assert "keeps its type" not in shell("ingest", file, "-a", "code:number")
     told = shell("ingest", file, "-a", "code")
-    assert "the attribute 'code' keeps its type number, which an earlier load declared; to have" in told
-    assert "--attribute code_text=code\n" in told
-    shell("ingest", file, "-a", "code_text=code")
-    assert len(json.loads(shell("similar", "brew", "-f", "json", "--filter", "attributes.code_text=01001"))) == 0
+    assert "the attribute 'code' keeps its type number, which an earlier load declared; to withdraw it" in told
+    assert "load with --attribute code:text\n" in told
+
+
+def test_a_wrong_type_can_be_withdrawn(shell: Shell) -> None:
+    file = shell.write("c.csv", [(*row, "01001", "7") for row in COMPANIES], header=f"{HEADER},Code,Staff")
+    shell("ingest", file, "-a", "code:number", "-a", "staff:number", "--size", "code")
+    told = shell("ingest", file, "-a", "code:text", fails=True)
+    assert "'code' is the size of a company, so its type cannot be withdrawn; name another size with it" in told
+    told = shell("ingest", file, "-a", "code:text", "-a", "staff:number", "--size", "staff")
+    assert "warning: the type number of the attribute 'code' is withdrawn, for all companies of the index" in told
+    assert "attribute   code" not in shell("info")
+    assert "staff:number; size staff" in shell("audit", "--action", "declare").splitlines()[-1]
+    assert "attributes.code <- Code" in shell("ingest", file)
+    assert len(json.loads(shell("similar", "brew", "-f", "json", "--filter", "attributes.code=01001"))) == 4
+
+
+def test_a_column_that_is_no_name_of_an_attribute_is_named_behind_one(shell: Shell) -> None:
+    file = shell.write("c.csv", [(*row, "7") for row in COMPANIES], header=f"{HEADER},Market cap")
+    told = shell("ingest", file, "-a", "Market cap", fails=True)
+    assert "'Market cap' is not an attribute name of letters, digits and '_'; choose one" in told
+    assert "--attribute 'Market_cap=Market cap'" in told
+    assert "'NAME:number=2020'" in shell("ingest", file, "-a", "2020:number", fails=True)
+    shell("ingest", file, "-a", "Market_cap=Market cap")
 
 
 def test_a_reload_keeps_attributes_and_says_which_values_it_removes(shell: Shell) -> None:

@@ -260,7 +260,7 @@ def test_tags_in_one_text_need_semicolons_or_are_a_list_in_json(
 
 @pytest.mark.parametrize("option", ["code:", "code:=", "code:=column", "code=", "=column", ""])
 def test_an_attribute_without_a_name_a_type_or_a_column_is_refused(option: str) -> None:
-    with pytest.raises(InvalidInput, match=r"must read NAME\[:TYPE\]\[=COLUMN\]|must be number, or ordinal"):
+    with pytest.raises(InvalidInput, match=r"must read NAME\[:TYPE\]\[=COLUMN\]|must be number, text, or ordinal"):
         Columns.from_pairs([], [option])
 
 
@@ -304,7 +304,7 @@ def test_nan_is_a_missing_value_and_infinity_is_refused() -> None:
 
 @pytest.mark.parametrize("option", ["employees:integer", "size:ordinal=one", "size:ordinal"])
 def test_an_unknown_type_of_attribute_is_refused(option: str) -> None:
-    with pytest.raises(InvalidInput, match="it must be number, or ordinal=LOW"):
+    with pytest.raises(InvalidInput, match="it must be number, text, or ordinal=LOW"):
         Columns.from_pairs([], [option])
 
 
