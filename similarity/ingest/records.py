@@ -30,7 +30,8 @@ from similarity.ingest.field_values import (
 from similarity.ingest.rows import UnreadableValue
 
 Record: TypeAlias = Mapping[str, object]
-TEXT_FIELDS = ("id", "name", "description", "country", "industry")
+REQUIRED = ("id", "name", "description")
+TEXT_FIELDS = (*REQUIRED, "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
 COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
 # The second column to try if the column named like the field is missing or empty.
@@ -212,6 +213,9 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     event_time = _event_time(columns.value(record, "event_time"))
     version = version_of(event_time or now, now=now, deleted=deleted)
     untimed = event_time is None
+    for name in ("id",) if deleted else REQUIRED:
+        if not text[name]:
+            raise InvalidCompany(name, f"is empty{_why_empty(record, columns, name)}")
     if deleted:
         return ParsedRecord(change=DeletedCompany(id=text["id"], version=version, untimed=untimed))
     check_id(text["id"])
@@ -275,6 +279,14 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         if found.warning or found.decimal_comma:
             remarkable[f"attributes.{name}"] = found
     return attributes, remarkable
+
+
+def _why_empty(record: Record, columns: Columns, field_name: str) -> str:
+    """Return why a text is empty although its cell may not be; nothing if the cell is empty."""
+    if not columns.has(record, field_name):
+        return f": the record has no {columns.column_of(record, field_name)!r:.80}"
+    value = columns.value(record, field_name)
+    return f": {value!r:.40} is a missing value, or only markup" if isinstance(value, str) and value.strip() else ""
 
 
 def _is_empty(value: object) -> bool:
