@@ -157,6 +157,11 @@ def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
             b"id,name,description\nbad id,B,B.\n",
             "no row of a.csv can be used, so nothing was written: 1 row was",
         ),
+        (
+            "a.csv",
+            "id,名称,説明\na,東京,パンを焼く。\n".encode("shift_jis"),
+            "these names are not UTF-8: save the file as UTF-8 (in Excel: CSV UTF-8; in a shell, for Japanese: iconv",
+        ),
         ("a.jsonl", b"\n", "a.jsonl has no companies: it has no rows with fields"),
         ("a.jsonl", b"\xff\0\n\x01\n", "none of its first 2 rows can be read (not JSON"),
         ("a.jsonl", b"{}\n", "a.jsonl has no companies: it has no rows with fields"),
@@ -231,7 +236,14 @@ def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None
     (shell.folder / "gone.jsonl").write_text('{"id": "bank", "deleted": true}\n')
     assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)
     shell("ingest", shell.write("companies.csv", COMPANIES))
-    assert "1 rows: 1 applied\n4 companies in the index" in shell("ingest", "gone.jsonl")
+    assert "1 rows: 1 applied; 1 deleted\n4 companies in the index" in shell("ingest", "gone.jsonl")
+
+
+def test_rows_that_are_older_than_the_index_are_explained(shell: Shell) -> None:
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    dated = [(*row, "2025-01-31T12:00:00Z") for row in COMPANIES[:2]]
+    told = shell("ingest", shell.write("dated.csv", dated, header=f"{HEADER},event_time"))
+    assert "2 rows: 2 superseded\n2 superseded: the index holds a newer version of these companies" in told
 
 
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
