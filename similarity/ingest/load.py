@@ -137,12 +137,15 @@ def load_file(
             if accepted and not is_begun:
                 before_writes()
                 is_begun = True
-            unknown += _unknown_deletes(index, [parsed.change for _, parsed in accepted])
+            not_stored = dict.fromkeys(_unknown_deletes(index, [parsed.change for _, parsed in accepted]))
+            unknown += not_stored
             missing.difference_update(parsed.change.id for _, parsed in accepted)  # the file may have been replaced
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             row_deletes = [(change, result) for change, result in results if isinstance(change, DeletedCompany)]
             on_deletes(row_deletes)
-            report.deleted += sum(result.outcome is WriteOutcome.APPLIED for _, result in row_deletes)
+            report.deleted += sum(
+                result.outcome is WriteOutcome.APPLIED and result.id not in not_stored for _, result in row_deletes
+            )
             on_rows(len(chunk))
         if unknown:
             named = ", ".join(unknown[:SHOWN_IDS]) + (", ..." if len(unknown) > SHOWN_IDS else "")

@@ -233,10 +233,12 @@ def test_a_table_with_characters_that_the_output_lacks_is_printed(shell: Shell) 
 
 
 def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None:
-    (shell.folder / "gone.jsonl").write_text('{"id": "bank", "deleted": true}\n')
+    gone = [json.dumps({"id": each, "deleted": True}) for each in ("bank", "nobody")]
+    (shell.folder / "gone.jsonl").write_text("\n".join(gone))
     assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)
     shell("ingest", shell.write("companies.csv", COMPANIES))
-    assert "1 rows: 1 applied; 1 deleted\n4 companies in the index" in shell("ingest", "gone.jsonl")
+    told = shell("ingest", "gone.jsonl")
+    assert "2 rows: 2 applied; 1 deleted\n1 of the ids to delete have no company: nobody\n4 companies in" in told
 
 
 def test_rows_that_are_older_than_the_index_are_explained(shell: Shell) -> None:
