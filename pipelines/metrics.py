@@ -3,6 +3,7 @@
     similarity_messages_total{end="applied"}   messages by outcome; their sum is the number of messages read
     similarity_embedded_texts_total            texts that were encoded
     similarity_reused_vectors_total            stored vectors that were reused because the text had not changed
+    similarity_warned_values_total             values that were ignored because they are invalid, or are ambiguous
     similarity_retries_total                   changes sent again because the index did not accept them
     similarity_batch_messages                  messages per batch
     similarity_batch_seconds                   seconds per batch, from encoding to the answer of the index
@@ -40,6 +41,7 @@ class WorkerMetrics:
         self.counters = {
             "embedded_texts": Counter("similarity_embedded_texts", "Texts the encoder read", registry=self.registry),
             "reused_vectors": Counter("similarity_reused_vectors", "Vectors taken over", registry=self.registry),
+            "warned_values": Counter("similarity_warned_values", "Ignored or ambiguous", registry=self.registry),
             "retries": Counter("similarity_retries", "Changes sent again", registry=self.registry),
         }
         """Counters without labels, by the names of Beam's counters."""
@@ -99,7 +101,7 @@ class JobMetrics:
         self._worker.messages.labels(end).inc()
 
     def count(self, name: str, number: int) -> None:
-        """Count embedded_texts, reused_vectors, or retries: changes that are sent again."""
+        """Count embedded_texts, reused_vectors, warned_values, or retries: changes that are sent again."""
         Metrics.counter(NAMESPACE, name).inc(number)
         self._worker.counters[name].inc(number)
 

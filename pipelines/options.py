@@ -88,7 +88,7 @@ def add_column_options(parser: ArgumentParser) -> None:
     repeated: dict[str, Any] = {"action": "append", "default": []}
     add = parser.add_argument_group("columns").add_argument
     add("--column", metavar="FIELD=COLUMN", help="column of a field (repeatable)", **repeated)
-    attribute = "column to keep as a fact; TYPE is number or ordinal=LOW,...,HIGH (repeatable)"
+    attribute = "column to keep as a fact; TYPE is number or ordinal=LOW,...,HIGH; text withdraws it (repeatable)"
     add("--attribute", metavar="NAME[:TYPE][=COLUMN]", help=attribute, **repeated)
     add("--size", metavar="NAME", default="", help="which attribute is the size of a company")
 
@@ -96,7 +96,7 @@ def add_column_options(parser: ArgumentParser) -> None:
 def add_stream_options(parser: ArgumentParser) -> None:
     """Add the options of `pipelines.stream`."""
     add = parser.add_argument_group("source (name one)").add_argument
-    add("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
+    add("--files", nargs="+", metavar="PATTERN", help="CSV, TSV, TXT, JSON, JSONL, Excel or Parquet; also s3://, gs://")
     add("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables name the brokers and the login")
     add = parser.add_argument_group("reading").add_argument
     add("--once", action="store_true", help="read up to the current end of the topic, then end")

@@ -39,7 +39,7 @@ from pipelines.options import (
 )
 from pipelines.sources.files import ReadFiles
 from pipelines.sources.kafka import ReadKafka
-from pipelines.transforms import Ingest, Ingested
+from pipelines.transforms import DEAD, Ingest, Ingested
 from pipelines.watch import (
     Log,
     Progress,
@@ -115,7 +115,7 @@ def ensure_write_target(
     """
     settings = worker_settings.resolve(environ)
     with closing(open_index(settings.index, environ, create=True)) as index:
-        index.declare(schema)
+        audited(index, AuditRecord(audit_target(settings)), who=system_user()).declare(schema)
         if index.write_targets():
             return
         store = store_folder(settings.index, settings.bundles)
@@ -137,10 +137,11 @@ def promote_first_generation(worker_settings: WorkerSettings, environ: Mapping[s
             promote_first(audited(index, audit, who=system_user()), generation)
 
 
-def run(options: StreamOptions, pipeline_options: PipelineOptions, *, environ: Mapping[str, str], log: Log) -> None:
-    """Run the job. A bounded job ends when all input is processed.
+def run(options: StreamOptions, pipeline_options: PipelineOptions, *, environ: Mapping[str, str], log: Log) -> int:
+    """Run the job, and return the number of its dead letters, 0 for a streaming job.
 
-    A streaming job runs until SIGTERM or Ctrl-C, and is restarted if it makes no progress.
+    A bounded job ends when all input is processed. A streaming job runs until SIGTERM or Ctrl-C, and is restarted if
+    it makes no progress.
 
     Raises:
         SimilarityError: an option or a setting is invalid.
@@ -154,9 +155,13 @@ def run(options: StreamOptions, pipeline_options: PipelineOptions, *, environ: M
         result.wait_until_finish()
         promote_first_generation(options.worker_settings, environ)
         log(summary(result))
-        return
+        dead = counted(result).get(f"messages_{DEAD}", 0)
+        if dead and options.dead_letters:
+            log(f"why they are dead: python -m pipelines.replay --dead-letters {options.dead_letters} --dry-run")
+        return dead
     with stop_on_signals() as stop:
         keep_running(options, pipeline_options, stop, environ=environ, log=log)
+    return 0
 
 
 def keep_running(
@@ -236,11 +241,15 @@ def summary(result: PipelineResult) -> str:
     counts = counted(result)
     outcomes = {name.removeprefix("messages_"): count for name, count in counts.items() if name.startswith("messages_")}
     outcome_text = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items())) or "none"
-    return f"{sum(outcomes.values()):,} messages: {outcome_text}; {counts.get('embedded_texts', 0):,} texts embedded"
+    warned = counts.get("warned_values", 0)
+    return (
+        f"{sum(outcomes.values()):,} messages: {outcome_text}; {counts.get('embedded_texts', 0):,} texts embedded"
+        + (f"; {warned:,} values ignored or ambiguous" if warned else "")
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the options and run the job."""
+    """Read the options and run the job. The exit status is 1 if a row of a file became a dead letter."""
     parser = argparse.ArgumentParser(
         description="Stream companies into an index.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
     )
@@ -252,9 +261,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         pipeline_options = beam_options(
             rest, bounded=source.bounded, job_name="" if source.bounded else source.job_name
         )
-        run(options, pipeline_options, environ=os.environ, log=say)
+        dead = run(options, pipeline_options, environ=os.environ, log=say)
     except (SimilarityError, StreamFailed) as error:
         sys.exit(f"refused: {error}")
+    if dead and source.files:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,10 @@ class Decode(beam.DoFn):
         super().__init__()
         self._columns = columns
 
+    def setup(self) -> None:
+        """Make the counters."""
+        self._metrics = JobMetrics()
+
     def process(self, message: Message) -> Iterator[Decoded | DeadLetter]:
         """Yield the decoded message, or a dead letter if the message is invalid."""
         try:
@@ -120,6 +124,7 @@ class Decode(beam.DoFn):
         except InvalidCompany as error:
             yield DeadLetter(message=message, stage=Stage.DECODE, reason=str(error))
         else:
+            self._metrics.count("warned_values", len(parsed.warnings))
             yield Decoded(message=message, change=parsed.change)
 
 

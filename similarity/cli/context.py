@@ -42,7 +42,7 @@ AttributeOption = Annotated[
         "--attribute",
         "-a",
         metavar="NAME[:TYPE][=COLUMN]",
-        help="Keep a column as a fact; TYPE: number or ordinal=LOW,...,HIGH",
+        help="Keep a column as a fact; TYPE: number or ordinal=LOW,...,HIGH; text withdraws it",
     ),
 ]
 SizeOption = Annotated[str, typer.Option("--size", metavar="NAME", help="Which attribute is a company's size")]
@@ -76,7 +76,7 @@ class Opened:
 
     @property
     def audited(self) -> "CompanyIndex":
-        """The index, with an audit record of promotions, rollbacks and retirements."""
+        """The index, with an audit record of declared types, promotions, rollbacks and retirements."""
         from similarity.upkeep.audit import audited, system_user
 
         return audited(self.index, self.audit, who=system_user())
@@ -157,24 +157,21 @@ def found_columns(file: Path, columns: "Columns", index: str | None, *, others: 
 def declare(work: Opened, columns: "Columns") -> None:
     """Declare the types of --attribute and the size, and print what changes or stays for stored companies."""
     from similarity.ingest.file_columns import first_companies
-    from similarity.upkeep.audit import Action, system_user
 
     before = work.index.attributes()
-    after = before.updated(columns.schema)
     for name, column in columns.attributes.items():
-        if name in before.types and name not in columns.schema.types:
+        if name in before.types and name not in columns.schema.types and name not in columns.schema.withdrawn:
             typer.echo(
                 printable(
                     f"the attribute {name!r} keeps its type {before.types[name].text}, which an earlier load declared; "
-                    f"to have its values as text, load them under another name: --attribute {name}_text={column}"
+                    f"to withdraw it, load with --attribute {name}:text{'' if column == name else f'={column}'}"
                 )
             )
-    if after == before:
+    if before.updated(columns.schema) == before:
         return
     for warning in before.retyped_by(columns.schema, first_companies(work.index)):
         typer.echo(printable(f"warning: {warning}"))
-    with work.audit.recorded(Action.DECLARE, who=system_user(), subject=after.text):
-        work.index.declare(columns.schema)
+    work.audited.declare(columns.schema)
 
 
 def typed_id(company_id: str) -> str:

@@ -59,9 +59,9 @@ def ingest(
     """Add or update the companies of a file.
 
     Columns named like the fields, in any case, are found by themselves: id, name, description, aliases, domain (or
-    website), country, industry, tags, event_time, deleted. Map others with --column, for example
-    `-c id=ticker -c description=about`. Lists in one cell are separated by ; or |. Other columns are kept as facts by
-    --attribute, for example `-a market_cap:ordinal=small,mid,large --size market_cap`.
+    website), country, industry, tags, event_time, deleted (true deletes the company). Map others with --column, for
+    example `-c id=ticker -c description=about`. Lists in one cell are separated by ; or |. Other columns are kept as
+    facts by --attribute, for example `-a market_cap:ordinal=small,mid,large --size market_cap`.
 
     If rows have the same id but other content, the first is kept. Running it again is cheap and safe: only what is
     new or changed is written.
@@ -76,7 +76,7 @@ def ingest(
 @load_commands.command()
 def sync(
     file: Annotated[
-        Path, typer.Argument(help="A full snapshot: CSV, TSV, TXT, JSONL (also .gz), Excel (.xlsx) or Parquet")
+        Path, typer.Argument(help="A full snapshot: CSV, TSV, TXT, JSON, JSONL (also .gz), Excel (.xlsx) or Parquet")
     ],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
@@ -158,7 +158,7 @@ def _load(
         promoted = not report.failed and promote_first(work.audited, generation)
         stats = work.index.stats(generation.name)
     # The companies that the file lacks are deleted after those that its rows delete.
-    _print_report(report, rejected, stats, promoted=promoted, missing=deleted[len(deleted) - report.deleted :])
+    _print_report(report, rejected, stats, promoted=promoted, missing=deleted[len(deleted) - report.missing :])
     if rejected.count:
         if not (is_first and promoted):
             fail(rejected.summary)
@@ -247,6 +247,8 @@ def _print_report(
     promoted: bool,
     missing: Sequence[str],
 ) -> None:
+    from similarity.index.protocol import WriteOutcome
+
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(
         f"{report.rows:,} rows: {outcomes or 'none'}" + (f"; {report.deleted:,} deleted" if report.deleted else "")
@@ -254,6 +256,11 @@ def _print_report(
     if missing:
         named = _examples(missing[:SHOWN_DELETED], len(missing))
         typer.echo(f"deleted, because the file does not have them: {printable(named)}")
+    if superseded := report.outcomes[WriteOutcome.SUPERSEDED]:
+        typer.echo(
+            f"{superseded:,} superseded: the index holds a newer version of these companies, so their rows changed "
+            "nothing. A version is the event_time or, without one, the time of the load"
+        )
     for note in report.notes:
         typer.echo(printable(note))
     print_warnings(report, rejected)

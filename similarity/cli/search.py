@@ -162,8 +162,9 @@ def _similar_in_index(
     try:
         ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
     except UnknownCompany as error:
-        is_text = not error.suggestions or " " in error.reference.strip()
+        is_text = " " in error.reference.strip()
         hint = "; to describe a company in your own words, use --text" if is_text else ""
+        hint = hint if error.suggestions else "; give the text with --text"
         raise InvalidInput(f"{error}{hint}") from None
     left_out = skipped([str(each.error) for each in ranking.unresolved], skip=skip_unknown)
     resolved = (*ranking.anchors, *ranking.negatives)

@@ -1,7 +1,7 @@
 """Types that users declare for attributes, and which attribute is the size of a company.
 
 `NAME:number` and `NAME:ordinal=LOW,...,HIGH` are the text forms: `employees:number`,
-`market_cap:ordinal=nano,micro,small,mid,large,mega`.
+`market_cap:ordinal=nano,micro,small,mid,large,mega`. `NAME:text` withdraws a type.
 """
 
 import math
@@ -19,6 +19,8 @@ SIZE_STEP = 3.0
 """The factor between two numbers that counts as one step of size, as one level of an ordinal attribute does."""
 PROMINENT_SHARE = 1 / 3
 """The upper share of an ordinal's levels whose companies are prominent."""
+TEXT = "text"
+"""Instead of a type: the attribute has none, and its values are kept as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,22 @@ class AttributeType:
 class AttributeSchema:
     """The declared types of attributes by name, and the name of the attribute that is the size ("" if none is).
 
+    `withdrawn`: the attributes whose earlier type a declaration removes; an index stores none.
+
     Raises:
         InvalidInput: `size` has no declared type.
     """
 
     types: Mapping[str, AttributeType] = field(default_factory=dict)
     size: str = ""
+    withdrawn: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.size and self.size not in self.types:
-            declared = ", ".join(self.types) or "none is declared"
+            declared = ", ".join(self.types) or "none"
             raise InvalidInput(
-                f"the size {self.size!r} must be declared as a number or an ordinal ({declared}); for example "
-                f"--attribute {self.size}:number"
+                f"the size {self.size!r} must be declared with it as a number or an ordinal (declared: {declared}); "
+                f"for example --attribute {self.size}:number --size {self.size}"
             )
 
     @property
@@ -79,19 +84,35 @@ class AttributeSchema:
         return f"{declared}; size {self.size}" if self.size else declared
 
     def updated(self, other: "AttributeSchema") -> "AttributeSchema":
-        """Return this schema with the declarations of `other`, which replace those of the same attributes."""
-        return AttributeSchema({**self.types, **other.types}, other.size or self.size)
+        """Return this schema with the declarations of `other`, which replace those of the same attributes.
+
+        Raises:
+            InvalidInput: `other` withdraws the type of the size.
+        """
+        types = {name: each for name, each in {**self.types, **other.types}.items() if name not in other.withdrawn}
+        if self.size in other.withdrawn and not other.size:
+            raise InvalidInput(
+                f"{self.size!r} is the size of a company, so its type cannot be withdrawn; name another size with it: "
+                "--attribute NAME:number --size NAME"
+            )
+        return AttributeSchema(types, other.size or self.size)
 
     def retyped_by(self, other: "AttributeSchema", stored: Iterable[Company] = ()) -> list[str]:
         """Return a warning for each change by `other` that concerns all companies of the index.
 
-        That is another type, the first type of an attribute whose values in `stored` do not have it, and another size.
+        That is another type or none, the first type of an attribute whose values in `stored` do not have it, and
+        another size.
         """
         changed = [
             f"the type of the attribute {name!r} changes from {self.types[name].text} to {new.text}, for all companies "
             "of the index; stored values that are not of the new type match no range, and a load ignores such values"
             for name, new in other.types.items()
             if name in self.types and self.types[name] != new
+        ]
+        changed += [
+            f"the type {self.types[name].text} of the attribute {name!r} is withdrawn, for all companies of the index; "
+            "their stored values stay as they are, and new ones are kept as they are written"
+            for name in sorted(other.withdrawn & self.types.keys())
         ]
         first = {name: new for name, new in other.types.items() if name not in self.types}
         examples: dict[str, AttributeValue] = {}
@@ -136,7 +157,8 @@ def parse_type(name: str, text: str) -> AttributeType:
     levels = tuple(level.strip().casefold() for level in listed.split(","))
     if kind != "ordinal" or len(levels) < 2 or not all(levels) or len(set(levels)) < len(levels):
         raise InvalidInput(
-            f"the type of {name!r} is {text!r:.80}; it must be number, or ordinal=LOW,...,HIGH with different levels"
+            f"the type of {name!r} is {text!r:.80}; it must be number, text, or ordinal=LOW,...,HIGH with different "
+            "levels"
         )
     return AttributeType(levels)
 

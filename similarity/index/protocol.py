@@ -218,7 +218,7 @@ class CompanyIndex(Protocol):
         """Return the declared types of attributes, and which attribute is the size; without any, an empty schema."""
 
     def declare(self, schema: AttributeSchema) -> None:
-        """Add declarations to those of the index; they replace earlier ones of the same attributes, and the size."""
+        """Update the declarations of the index with those of `schema` (see `AttributeSchema.updated`)."""
 
     def revision(self) -> int:
         """Return a number that increases with every change of the generations (create, register, promote, retire ...).

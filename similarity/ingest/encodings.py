@@ -52,7 +52,7 @@ def encoding_of(stream: IO[bytes]) -> str:
         text = decoder.decode(block)
         if text.isascii() and block.isascii():
             continue
-        broken = 0 if _is_valid(text) else len(ESCAPED_BYTES.findall(text))
+        broken = 0 if is_unicode(text) else len(ESCAPED_BYTES.findall(text))
         characters += len(text) - len(text.encode("ascii", "ignore")) - broken
         invalid += broken
         undefined |= len(block.translate(None, UNDEFINED_IN_WINDOWS_1252)) < len(block)
@@ -66,7 +66,7 @@ def encoding_of(stream: IO[bytes]) -> str:
     return WINDOWS_1252 if invalid and western else UTF_8
 
 
-def _is_valid(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Return whether a text has no surrogates, which stand for invalid bytes."""
     try:
         text.encode("utf-8")

@@ -142,7 +142,7 @@ def _number(text: str) -> FieldValue:
     if LEADING_ZERO.fullmatch(text):
         warning = (
             f"{text!r:.40} is read as {value}, without its leading zero; if it is a code, such as a postcode, "
-            "load it under another name without a type"
+            "load it without a type, with --attribute NAME:text"
         )
         return FieldValue(value=value, warning=warning, ambiguous=True)
     return FieldValue(value=value, decimal_comma=text if has_decimal_comma(text) else "")

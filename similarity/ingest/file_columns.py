@@ -9,10 +9,17 @@ from similarity.errors import InvalidInput, NoLiveGeneration
 from similarity.formats.excel_files import also_sheets, read_sheet
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
+from similarity.ingest.encodings import is_unicode
 from similarity.ingest.files import columns_and_sheets, is_json, late_columns
-from similarity.ingest.records import COMPANY_FIELDS, FALLBACK_COLUMNS, FIELD_SYNONYMS, Columns, column_key
+from similarity.ingest.records import (
+    COMPANY_FIELDS,
+    FALLBACK_COLUMNS,
+    FIELD_SYNONYMS,
+    REQUIRED,
+    Columns,
+    column_key,
+)
 
-REQUIRED = ("id", "name", "description")
 ATTRIBUTE = "attributes."
 SHOWN_COLUMNS = 20
 NO_IDS = (
@@ -20,6 +27,10 @@ NO_IDS = (
     "without spaces (docs/command-line.md)"
 )
 IS_TITLE = "; if this is a title, remove the lines above the column names"
+NOT_UTF_8 = (
+    "; these names are not UTF-8: save the file as UTF-8 (in Excel: CSV UTF-8; in a shell, for Japanese: "
+    "iconv -f SHIFT_JIS -t UTF-8 FILE)"
+)
 IN_AN_OBJECT = "; if this holds the list of companies, write only the list into the file (jq '.[]')"
 
 
@@ -235,4 +246,5 @@ def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: s
 
 
 def _list(existing: Sequence[str], alone: str) -> str:
-    return f"the file has the columns: {', '.join(existing) or 'none'}{alone if len(existing) == 1 else ''}"
+    advice = alone if len(existing) == 1 else "" if all(map(is_unicode, existing)) else NOT_UTF_8
+    return f"the file has the columns: {', '.join(existing) or 'none'}{advice}"

@@ -48,7 +48,8 @@ OnDeletes = Callable[[Sequence[tuple[DeletedCompany, WriteResult]]], None]
 class LoadReport:
     """The counts of a load, where `rows` is the sum of `outcomes`.
 
-    `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
+    `deleted` counts the companies that were deleted, by a row or, in a sync, because the file lacks them (`missing`),
+    and `failed_deletes` those of the latter that the store did not delete.
     `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values`
     the values that were kept but may mean something else, such as the number "1.200". `decimal_commas` has, for each
     field whose numbers certainly have decimal commas, one of these numbers. `removed_values` counts, by field, the
@@ -64,6 +65,7 @@ class LoadReport:
     removed_values: Counter[str] = field(default_factory=Counter)
     replaced_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
+    missing: int = 0
     failed_deletes: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -135,10 +137,15 @@ def load_file(
             if accepted and not is_begun:
                 before_writes()
                 is_begun = True
-            unknown += _unknown_deletes(index, [parsed.change for _, parsed in accepted])
+            not_stored = dict.fromkeys(_unknown_deletes(index, [parsed.change for _, parsed in accepted]))
+            unknown += not_stored
             missing.difference_update(parsed.change.id for _, parsed in accepted)  # the file may have been replaced
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
-            on_deletes([(change, result) for change, result in results if isinstance(change, DeletedCompany)])
+            row_deletes = [(change, result) for change, result in results if isinstance(change, DeletedCompany)]
+            on_deletes(row_deletes)
+            report.deleted += sum(
+                result.outcome is WriteOutcome.APPLIED and result.id not in not_stored for _, result in row_deletes
+            )
             on_rows(len(chunk))
         if unknown:
             named = ", ".join(unknown[:SHOWN_IDS]) + (", ..." if len(unknown) > SHOWN_IDS else "")
@@ -152,8 +159,9 @@ def load_file(
             deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in chunk_ids]
             delete_results = _write(writer, encoders, deletes, now=now)
             on_deletes(list(zip(deletes, delete_results, strict=True)))
-            report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in delete_results)
+            report.missing += sum(result.outcome is WriteOutcome.APPLIED for result in delete_results)
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in delete_results)
+        report.deleted += report.missing
     return report
 
 

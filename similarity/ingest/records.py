@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from similarity.company import (
+    ATTRIBUTE_NAME_PATTERN,
     AttributeValue,
     Company,
     DeletedCompany,
@@ -16,7 +17,7 @@ from similarity.company import (
 )
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.formats.plain_values import plain_value
-from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
+from similarity.index.attributes import TEXT, AttributeSchema, AttributeType, parse_type
 from similarity.ingest.field_values import (
     MISSING,
     FieldValue,
@@ -29,7 +30,8 @@ from similarity.ingest.field_values import (
 from similarity.ingest.rows import UnreadableValue
 
 Record: TypeAlias = Mapping[str, object]
-TEXT_FIELDS = ("id", "name", "description", "country", "industry")
+REQUIRED = ("id", "name", "description")
+TEXT_FIELDS = (*REQUIRED, "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
 COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
 # The second column to try if the column named like the field is missing or empty.
@@ -76,8 +78,9 @@ class Columns:
 
     @classmethod
     def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str], size: str = "") -> "Columns":
-        """Parse options of the forms FIELD=COLUMN and NAME[:TYPE][=COLUMN]; TYPE is `number` or `ordinal=LOW,...,HIGH`.
+        """Parse options of the forms FIELD=COLUMN and NAME[:TYPE][=COLUMN].
 
+        TYPE is `number`, `ordinal=LOW,...,HIGH`, or `text`, which withdraws the type that an index has declared.
         `size`: the name of the attribute that is the size of a company.
 
         Raises:
@@ -94,15 +97,28 @@ class Columns:
                 raise InvalidInput(f"--column {pair!r}: there is no field {name!r}; the fields are {known}")
             fields[name] = column
         named: dict[str, str] = {}
-        types: dict[str, AttributeType] = {}
+        types: dict[str, AttributeType | None] = {}
         for pair in attributes:
             name, type_text, column = _parts_of(pair)
             if not name or pair.endswith("="):
                 raise InvalidInput(f"--attribute {pair!r} must read NAME[:TYPE][=COLUMN], for example employees:number")
+            if not ATTRIBUTE_NAME_PATTERN.fullmatch(name):
+                usable = re.sub(r"\W+", "_", name).strip("_")
+                usable = usable if ATTRIBUTE_NAME_PATTERN.fullmatch(usable) else "NAME"
+                typed = f"{usable}:{type_text}" if type_text else usable
+                raise InvalidInput(
+                    f"--attribute {pair!r}: {name!r:.80} is not an attribute name of letters, digits and '_'; choose "
+                    f"one, and name the column behind it: --attribute '{typed}={column or name}'"
+                )
             named[name] = column or name
             if type_text is not None:
-                types[name] = parse_type(name, type_text)
-        return cls(fields=fields, attributes=named, schema=AttributeSchema(types, size))
+                types[name] = None if type_text == TEXT else parse_type(name, type_text)
+        schema = AttributeSchema(
+            {name: each for name, each in types.items() if each is not None},
+            size,
+            frozenset(name for name, each in types.items() if each is None),
+        )
+        return cls(fields=fields, attributes=named, schema=schema)
 
     def value(self, record: Record, field_name: str) -> object:
         """Return the raw value of a field; None if the record has no such column."""
@@ -197,6 +213,9 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     event_time = _event_time(columns.value(record, "event_time"))
     version = version_of(event_time or now, now=now, deleted=deleted)
     untimed = event_time is None
+    for name in ("id",) if deleted else REQUIRED:
+        if not text[name]:
+            raise InvalidCompany(name, f"is empty{_why_empty(record, columns, name)}")
     if deleted:
         return ParsedRecord(change=DeletedCompany(id=text["id"], version=version, untimed=untimed))
     check_id(text["id"])
@@ -260,6 +279,14 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         if found.warning or found.decimal_comma:
             remarkable[f"attributes.{name}"] = found
     return attributes, remarkable
+
+
+def _why_empty(record: Record, columns: Columns, field_name: str) -> str:
+    """Return why a text is empty although its cell may not be; nothing if the cell is empty."""
+    if not columns.has(record, field_name):
+        return f": the record has no {columns.column_of(record, field_name)!r:.80}"
+    value = columns.value(record, field_name)
+    return f": {value!r:.40} is a missing value, or only markup" if isinstance(value, str) and value.strip() else ""
 
 
 def _is_empty(value: object) -> bool:

@@ -55,7 +55,8 @@ def _unused_filters(index: CompanyIndex, request: PageRequest, hits: Sequence[Si
         elif each.field in FILTER_FIELDS:
             yield f"no company has a value of {name}"
         else:
-            yield f"no company has the attribute {name!r}{_suggested(name, _attribute_names(index, request))}"
+            others = [each for each in _attribute_names(index, request) if each != name]
+            yield f"no company has the attribute {name!r}{_suggested(name, others)}"
 
 
 def _ranges_of_texts(index: CompanyIndex, request: PageRequest) -> Iterator[str]:

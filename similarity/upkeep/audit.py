@@ -33,6 +33,7 @@ from similarity.company import utc_now
 from similarity.errors import AuditUnavailable, InvalidInput
 from similarity.feedback.opening import workspace_file
 from similarity.formats.json_text import read_json
+from similarity.index.attributes import AttributeSchema
 from similarity.index.opening import is_url
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite.backup import flush
@@ -184,7 +185,7 @@ Index = TypeVar("Index", bound=CompanyIndex)
 
 
 def audited(index: Index, audit: AuditRecord, *, who: str) -> Index:
-    """Return a proxy of `index` that records `promote`, `rollback` and `retire` as done by `who`."""
+    """Return a proxy of `index` that records `declare`, `promote`, `rollback` and `retire` as done by `who`."""
     return cast("Index", _Audited(index, audit, who))
 
 
@@ -196,6 +197,13 @@ class _Audited:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)
+
+    def declare(self, schema: AttributeSchema) -> None:
+        before = self._index.attributes()
+        after = before.updated(schema)
+        if after != before:
+            with self._audit.recorded(Action.DECLARE, who=self._who, subject=after.text):
+                self._index.declare(schema)
 
     def promote(self, name: str, **named: Any) -> None:
         with self._audit.recorded(Action.PROMOTE, who=self._who, subject=name):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from similarity.errors import InvalidInput
 from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
@@ -177,6 +178,11 @@ def test_declared_types_are_kept_and_replaced(index: CompanyIndex) -> None:
     index.declare(parse_schema(["employees:number", "cap:ordinal=low,high"], size="employees"))
     index.declare(SIZE)
     assert index.attributes() == parse_schema(["cap:ordinal=nano,small,large,mega", "employees:number"], size="cap")
+    index.declare(AttributeSchema(withdrawn=frozenset({"employees", "unknown"})))
+    assert index.attributes() == SIZE
+    with pytest.raises(InvalidInput, match="its type cannot be withdrawn"):
+        index.declare(AttributeSchema(withdrawn=frozenset({"cap"})))
+    assert index.attributes() == SIZE
 
 
 def test_any_text_may_be_typed(index: CompanyIndex, resolver: Resolver) -> None:

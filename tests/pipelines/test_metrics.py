@@ -40,4 +40,10 @@ def test_every_end_is_there_before_the_first_message_came_to_it() -> None:
 def test_ends_that_no_message_came_to_are_not_told() -> None:
     worker = WorkerMetrics()
     worker.messages.labels("applied").inc(2)
-    assert worker.counts() == {"messages_applied": 2, "embedded_texts": 0, "reused_vectors": 0, "retries": 0}
+    assert worker.counts() == {
+        "messages_applied": 2,
+        "embedded_texts": 0,
+        "reused_vectors": 0,
+        "warned_values": 0,
+        "retries": 0,
+    }

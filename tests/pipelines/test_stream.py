@@ -49,17 +49,24 @@ def command(companies: Path, tmp_path: Path) -> list[str]:
 def test_files_become_companies_and_dead_letters(
     index: SqliteIndex, companies: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(command(companies, tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main([*command(companies, tmp_path), "--attribute", "staff:ordinal=few,many=size"])
+    assert ended.value.code == 1
     stored = index.get(index.live().name, ["boats", "cars"])
     assert {document.company.attributes["employees"] for document in stored.values()} == {12}
-    assert "3 messages: 2 applied, 1 dead; 2 texts embedded" in capsys.readouterr().err
+    audit = [json.loads(line) for line in Path(f"{index.path}.audit.jsonl").read_text().splitlines()]
+    assert [entry["subject"] for entry in audit if entry["action"] == "declare"] == ["staff:ordinal=few,many"] * 2
+    told = capsys.readouterr().err
+    assert "3 messages: 2 applied, 1 dead; 2 texts embedded; 2 values ignored or ambiguous\n" in told
+    assert f"why they are dead: python -m pipelines.replay --dead-letters {tmp_path}/dead --dry-run\n" in told
     [file] = (tmp_path / "dead").glob("*.jsonl")
     [line] = file.read_text().splitlines()
     assert DeadLetter.from_line(line).message.value == b"{\n"
 
 
 def test_a_new_index_gets_its_first_generation_and_goes_live(companies: Path, tmp_path: Path) -> None:
-    main([*command(companies, tmp_path), "--index", str(tmp_path / "new.db")])
+    with pytest.raises(SystemExit):
+        main([*command(companies, tmp_path), "--index", str(tmp_path / "new.db")])
     index = SqliteIndex(tmp_path / "new.db")
     [generation] = index.generations()
     assert generation.state is GenerationState.LIVE
@@ -104,7 +111,8 @@ def test_a_job_of_more_bundles_than_the_runner_can_count_says_how_it_went(
 
 def test_each_worker_serves_what_it_counted(companies: Path, tmp_path: Path) -> None:
     [port] = free_ports(1)
-    main([*command(companies, tmp_path), "--index", str(tmp_path / "new.db"), "--metrics-port", str(port)])
+    with pytest.raises(SystemExit):
+        main([*command(companies, tmp_path), "--index", str(tmp_path / "new.db"), "--metrics-port", str(port)])
     served = worker_metrics().port
     with urlopen(f"http://127.0.0.1:{served}/metrics") as answer:
         lines = answer.read().decode().splitlines()

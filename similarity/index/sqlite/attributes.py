@@ -21,7 +21,8 @@ def read(connection: sqlite3.Connection) -> AttributeSchema:
 
 
 def declare(connection: sqlite3.Connection, schema: AttributeSchema) -> None:
-    """Add the declarations of `schema`; they replace earlier ones of the same attributes, and the size."""
+    """Add the declarations of `schema`; they replace or withdraw those of the same attributes, and replace the size."""
     types = read(connection).updated(schema)
+    connection.executemany("DELETE FROM attributes WHERE name = ?", [(name,) for name in schema.withdrawn])
     rows = [(name, each.text, int(name == types.size)) for name, each in types.types.items()]
     DECLARED_TYPES.write(connection, rows)

@@ -136,7 +136,7 @@ class SqliteIndex:
             return attributes.read(connection)
 
     def declare(self, schema: AttributeSchema) -> None:
-        if schema.types:
+        if schema.types or schema.withdrawn:
             with self._connections.writing() as connection:
                 attributes.declare(connection, schema)
 

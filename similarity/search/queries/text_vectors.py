@@ -77,7 +77,8 @@ class TextVectors:
             return None
         return (
             f"the bundle of encoder {generation.encoder_id}, which generation {generation.name} needs, is not loaded; "
-            "give its folder with --bundle FOLDER or SIMILARITY_BUNDLE"
+            "give its folder with --bundle FOLDER or SIMILARITY_BUNDLE (in Python: Searcher(index, "
+            "{encoder.encoder_id: encoder}))"
         )
 
     def _look_up(self, texts: Sequence[str]) -> dict[str, Vector]:

@@ -50,6 +50,12 @@ def test_a_load_is_a_line_with_counts_and_one_for_each_delete(shell: QuickShell)
     )
     shell("ingest", deleted)
     assert told(shell, "--company", "c01") == [("delete", "applied")]
+    assert entries(shell, "--action", "ingest")[-1]["counts"] == {
+        "rows": 1,
+        "applied": 1,
+        "deleted": 1,
+        "failed_deletes": 0,
+    }
 
 
 def test_an_erasure_and_a_failure_are_on_record(shell: QuickShell) -> None:

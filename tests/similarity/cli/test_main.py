@@ -157,6 +157,11 @@ def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
             b"id,name,description\nbad id,B,B.\n",
             "no row of a.csv can be used, so nothing was written: 1 row was",
         ),
+        (
+            "a.csv",
+            "id,名称,説明\na,東京,パンを焼く。\n".encode("shift_jis"),
+            "these names are not UTF-8: save the file as UTF-8 (in Excel: CSV UTF-8; in a shell, for Japanese: iconv",
+        ),
         ("a.jsonl", b"\n", "a.jsonl has no companies: it has no rows with fields"),
         ("a.jsonl", b"\xff\0\n\x01\n", "none of its first 2 rows can be read (not JSON"),
         ("a.jsonl", b"{}\n", "a.jsonl has no companies: it has no rows with fields"),
@@ -228,10 +233,19 @@ def test_a_table_with_characters_that_the_output_lacks_is_printed(shell: Shell) 
 
 
 def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None:
-    (shell.folder / "gone.jsonl").write_text('{"id": "bank", "deleted": true}\n')
+    gone = [json.dumps({"id": each, "deleted": True}) for each in ("bank", "nobody")]
+    (shell.folder / "gone.jsonl").write_text("\n".join(gone))
     assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)
     shell("ingest", shell.write("companies.csv", COMPANIES))
-    assert "1 rows: 1 applied\n4 companies in the index" in shell("ingest", "gone.jsonl")
+    told = shell("ingest", "gone.jsonl")
+    assert "2 rows: 2 applied; 1 deleted\n1 of the ids to delete have no company: nobody\n4 companies in" in told
+
+
+def test_rows_that_are_older_than_the_index_are_explained(shell: Shell) -> None:
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    dated = [(*row, "2025-01-31T12:00:00Z") for row in COMPANIES[:2]]
+    told = shell("ingest", shell.write("dated.csv", dated, header=f"{HEADER},event_time"))
+    assert "2 rows: 2 superseded\n2 superseded: the index holds a newer version of these companies" in told
 
 
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
@@ -495,10 +509,30 @@ def test_a_declared_type_that_stays_is_said(shell: Shell) -> None:
     file = shell.write("c.csv", [(*row, "01001") for row in COMPANIES[:1]], header=f"{HEADER},Code")
     assert "keeps its type" not in shell("ingest", file, "-a", "code:number")
     told = shell("ingest", file, "-a", "code")
-    assert "the attribute 'code' keeps its type number, which an earlier load declared; to have" in told
-    assert "--attribute code_text=code\n" in told
-    shell("ingest", file, "-a", "code_text=code")
-    assert len(json.loads(shell("similar", "brew", "-f", "json", "--filter", "attributes.code_text=01001"))) == 0
+    assert "the attribute 'code' keeps its type number, which an earlier load declared; to withdraw it" in told
+    assert "load with --attribute code:text\n" in told
+
+
+def test_a_wrong_type_can_be_withdrawn(shell: Shell) -> None:
+    file = shell.write("c.csv", [(*row, "01001", "7") for row in COMPANIES], header=f"{HEADER},Code,Staff")
+    shell("ingest", file, "-a", "code:number", "-a", "staff:number", "--size", "code")
+    told = shell("ingest", file, "-a", "code:text", fails=True)
+    assert "'code' is the size of a company, so its type cannot be withdrawn; name another size with it" in told
+    told = shell("ingest", file, "-a", "code:text", "-a", "staff:number", "--size", "staff")
+    assert "warning: the type number of the attribute 'code' is withdrawn, for all companies of the index" in told
+    assert "attribute   code" not in shell("info")
+    assert "staff:number; size staff" in shell("audit", "--action", "declare").splitlines()[-1]
+    assert "attributes.code <- Code" in shell("ingest", file)
+    assert len(json.loads(shell("similar", "brew", "-f", "json", "--filter", "attributes.code=01001"))) == 4
+
+
+def test_a_column_that_is_no_name_of_an_attribute_is_named_behind_one(shell: Shell) -> None:
+    file = shell.write("c.csv", [(*row, "7") for row in COMPANIES], header=f"{HEADER},Market cap")
+    told = shell("ingest", file, "-a", "Market cap", fails=True)
+    assert "'Market cap' is not an attribute name of letters, digits and '_'; choose one" in told
+    assert "--attribute 'Market_cap=Market cap'" in told
+    assert "'NAME:number=2020'" in shell("ingest", file, "-a", "2020:number", fails=True)
+    shell("ingest", file, "-a", "Market_cap=Market cap")
 
 
 def test_a_reload_keeps_attributes_and_says_which_values_it_removes(shell: Shell) -> None:

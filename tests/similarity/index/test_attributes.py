@@ -35,7 +35,7 @@ def test_a_number_counts_threefold_as_a_step(value: float | str | None, step: fl
 
 @pytest.mark.parametrize("text", ["text", "number=1", "ordinal", "ordinal=one", "ordinal=a,,b", "ordinal=a,A", ""])
 def test_other_types_are_refused_with_the_form(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"must be number, or ordinal=LOW,\.\.\.,HIGH"):
+    with pytest.raises(InvalidInput, match=r"must be number, text, or ordinal=LOW,\.\.\.,HIGH"):
         parse_type("size", text)
 
 

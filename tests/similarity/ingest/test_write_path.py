@@ -80,8 +80,11 @@ def test_a_delete_needs_only_an_id() -> None:
     [
         ({"id": ""}, "id: "),
         ({"id": None}, "id: "),
-        ({"name": ""}, "name: is empty"),
-        ({"description": None}, "description: is empty"),
+        ({"id": ""}, "id: is empty$"),
+        ({"name": ""}, "name: is empty$"),
+        ({"name": " - "}, "name: is empty: ' - ' is a missing value, or only markup$"),
+        ({"name": "<p>&nbsp;</p>"}, "name: is empty: '<p>&nbsp;</p>' is a missing value, or only markup$"),
+        ({"description": None}, "description: is empty$"),
         ({"description": ["a"]}, "description: must be text, not a list"),
         ({"name": True}, "name: must be text, not true or false"),
         ({"deleted": "perhaps"}, "deleted: 'perhaps' is neither true nor false"),
@@ -93,6 +96,15 @@ def test_a_delete_needs_only_an_id() -> None:
 def test_a_bad_record_says_which_field(record: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidCompany, match=message):
         parse(record)
+
+
+@pytest.mark.parametrize(("field", "column"), [("id", "Id"), ("name", "title"), ("description", "description")])
+def test_a_record_without_a_column_says_which(field: str, column: str) -> None:
+    columns = Columns(fields={"id": "Id", "name": "title"})
+    record = {"Id": "acme", "title": "Acme", "description": "Makes anvils."}
+    del record[column]
+    with pytest.raises(InvalidCompany, match=f"^{field}: is empty: the record has no '{column}'$"):
+        parse_record(record, columns=columns, now=NOW)
 
 
 def test_a_bad_website_costs_the_website_not_the_company() -> None:
@@ -260,7 +272,7 @@ def test_tags_in_one_text_need_semicolons_or_are_a_list_in_json(
 
 @pytest.mark.parametrize("option", ["code:", "code:=", "code:=column", "code=", "=column", ""])
 def test_an_attribute_without_a_name_a_type_or_a_column_is_refused(option: str) -> None:
-    with pytest.raises(InvalidInput, match=r"must read NAME\[:TYPE\]\[=COLUMN\]|must be number, or ordinal"):
+    with pytest.raises(InvalidInput, match=r"must read NAME\[:TYPE\]\[=COLUMN\]|must be number, text, or ordinal"):
         Columns.from_pairs([], [option])
 
 
@@ -304,7 +316,7 @@ def test_nan_is_a_missing_value_and_infinity_is_refused() -> None:
 
 @pytest.mark.parametrize("option", ["employees:integer", "size:ordinal=one", "size:ordinal"])
 def test_an_unknown_type_of_attribute_is_refused(option: str) -> None:
-    with pytest.raises(InvalidInput, match="it must be number, or ordinal=LOW"):
+    with pytest.raises(InvalidInput, match="it must be number, text, or ordinal=LOW"):
         Columns.from_pairs([], [option])
 
 

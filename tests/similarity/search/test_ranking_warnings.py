@@ -23,7 +23,7 @@ EMPTY = "no other company passes the filter on "
 def searcher(tmp_path: Path) -> Iterator[Searcher]:
     index = SqliteIndex(tmp_path / "index.db")
     add_live(index, "first", calibration=Calibration(slope=8, intercept=-4))
-    index.declare(AttributeSchema({"size": AttributeType(("small", "large"))}))
+    index.declare(AttributeSchema({"size": AttributeType(("small", "large")), "revenue": AttributeType()}))
     companies = [
         make_embedded("a", name="Alpha", country="France", domain="alpha.com", attributes={"size": "small"}),
         make_embedded(
@@ -59,6 +59,10 @@ FILTERS: dict[str, tuple[list[str], list[str]]] = {
         ["no company has the attribute 'siz'; did you mean 'size'?", EMPTY + "attributes.siz"],
     ),
     "a range of an unknown attribute": (["attributes.staf>=3"], ["attribute 'staf'; did you mean 'staff'?", EMPTY]),
+    "a declared attribute that no company has": (
+        ["attributes.revenue>=1"],
+        ["no company has the attribute 'revenue'; there are 'founded'", EMPTY],
+    ),
     "an empty range": (["attributes.staff>=100"], [EMPTY + "attributes.staff"]),
     "a range of texts": (
         ["attributes.founded>=1950"],

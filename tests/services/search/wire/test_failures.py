@@ -207,7 +207,7 @@ def test_free_text_without_an_encoder_is_503_with_the_reason(client: TestClient)
     answer = client.get("/similar", params={"text": "makes leather shoes"})
     assert problem(answer, "encoder-not-loaded")["detail"] == (
         "the bundle of encoder encoder-1, which generation first needs, is not loaded; give its folder with "
-        "--bundle FOLDER or SIMILARITY_BUNDLE"
+        "--bundle FOLDER or SIMILARITY_BUNDLE (in Python: Searcher(index, {encoder.encoder_id: encoder}))"
     )
     assert answer.headers["retry-after"] == "300"
 
