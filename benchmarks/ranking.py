@@ -9,7 +9,7 @@ readings. Six tables:
   default; anchors: companies with a peer that two lists name. recall@10 is of min(10, peers), MRR of the first peer.
   `--pool FILE` keeps the index of the pool; `python -m training.rank --index FILE --peers ...` measures it out of fold.
 - *judged*: judged candidates of anchors in the whole index: nDCG@10 of their order, AUC and calibration error of their
-  probabilities. A candidate beyond rank 1,000 counts as probability 0.
+  probabilities, also of candidates beyond rank 1,000 (`POST /similar/locate`).
 - *forty* well-known companies (`forty_companies.tsv`): two judges saw the hits of three versions of the readings, mixed
   and unnamed. They listed true peers in the corpus, then accepted each hit or not (1 or 0). kept = accepted among the
   first ten / min(10, peers and hits that this judge accepts); a hit that nobody judged counts as not accepted.
@@ -124,6 +124,16 @@ def hits_of(service: RunningService, company: str, rank: Rank, *, count: int) ->
     return found[:count]
 
 
+def located(service: RunningService, anchor: str, company: str, rank: Rank) -> tuple[float, float]:
+    """The cosine and the probability of one company, wherever it is in the ranking."""
+    asked = {"anchors": [{"company": anchor}], "company": company, "rank": rank.value, "resolve": "exact"}
+    address = f"http://127.0.0.1:{service.port}/similar/locate"
+    request = urllib.request.Request(address, json.dumps(asked).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as response:
+        answer = json.load(response)
+    return answer["score"], answer["probability"]
+
+
 def measure_peers(service: RunningService, pairs: Sequence[tuple[str, str, int]], *, limit: int | None) -> None:
     """Print recall and reciprocal rank of listed peers, by reading."""
     peers: dict[str, set[str]] = {}
@@ -152,12 +162,15 @@ def measure_judged(service: RunningService, judged: RelevanceLabels, *, limit: i
         order, probabilities, competitor = [], [], []
         for anchor in anchors:
             hits = hits_of(service, anchor, rank, count=DEPTH)
-            place = {each: number for number, (each, _) in enumerate(hits)}
+            place: dict[str, float] = {each: number for number, (each, _) in enumerate(hits)}
             likely = dict(hits)
+            for each in judged[anchor]:
+                if each not in likely:
+                    score, likely[each] = located(service, anchor, each, rank)
+                    place[each] = DEPTH + 1 - score
             grades = np.array(list(judged[anchor].values()))
-            scores = np.array([-place.get(each, DEPTH) for each in judged[anchor]], dtype=float)
-            order.append(ndcg(scores, grades))
-            probabilities += [likely.get(each) or 0.0 for each in judged[anchor]]
+            order.append(ndcg(np.array([-place[each] for each in judged[anchor]], dtype=float), grades))
+            probabilities += [likely[each] or 0.0 for each in judged[anchor]]
             competitor += [grade == COMPETITOR for grade in judged[anchor].values()]
         p, y = np.array(probabilities), np.array(competitor)
         print(f"{rank:20}{np.mean(order):11.4f}{auc(p, y):11.4f}{calibration_error(p, y):11.4f}")
