@@ -131,7 +131,7 @@ class ServiceSettings:
         250, "open connections of one address where there are no PROXIES; 0 for no limit", 0, 10**5
     )
     unread_bytes: int = _setting(
-        250_000_000, "bytes of answers that clients have not read yet; beyond it, the largest are cut off", 1, 10**11
+        250_000_000, "bytes of answers not read to their end; beyond it, the largest are cut off", 1, 10**11
     )
     drain_seconds: float = _setting(2.0, "how long requests are still taken after SIGTERM", 0.0, 3600.0)
     finish_seconds: int = _setting(10, "how long requests under way may then take to finish", 1, 3600)

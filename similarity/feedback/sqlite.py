@@ -38,6 +38,11 @@ from similarity.index.sqlite.files import damaged_pages
 from similarity.index.sqlite.records import Records, first_lines
 from similarity.index.sqlite.rows import Row
 
+MAX_COMPARISONS = 3
+"""Somebody who saves lists again and again must not delay an erasure without end."""
+FEW_TEXTS = 1_000
+"""Comparing so many takes less than a second."""
+
 
 class SqliteWorkspace:
     """A `Workspace` in the file `path`, which is created with its folder if it does not exist.
@@ -116,7 +121,9 @@ class SqliteWorkspace:
             return LOOKS.read(connection, "WHERE user = ? ORDER BY list_name", (user,))
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
-        self._compare_texts(names)
+        for _ in range(MAX_COMPARISONS):
+            if self._compare_texts(names) <= FEW_TEXTS:
+                break
         with self._file.writing() as connection:
             connection.execute("UPDATE erasure_mark SET mark = hex(randomblob(16))")
             # Not by the SQL indexes: a damaged one may miss an event.
@@ -128,11 +135,13 @@ class SqliteWorkspace:
                 notes=_forget_in_notes(connection, names),
             )
 
-    def _compare_texts(self, names: CompanyNames) -> None:
-        """Compare all texts with the names, which remember the results: long lists take minutes.
+    def _compare_texts(self, names: CompanyNames) -> int:
+        """Compare all texts with the names, which remember the results; return the number of new texts.
 
-        Other writes are not held up meanwhile; in the erasure itself only what they have added is compared.
+        Long lists take minutes. Other writes are not held up meanwhile; the erasure itself compares only the texts
+        that they have added since the last call.
         """
+        before = names.compared
         with self._file.reading() as connection:
             lists, events = LISTS.read(connection, "NOT INDEXED"), EVENTS.read(connection, "NOT INDEXED")
         renamed = renamed_lists(lists, names)
@@ -140,6 +149,7 @@ class SqliteWorkspace:
             forgotten_list(saved, names, renamed)
         for event in events:
             forgotten_event(event, names)
+        return names.compared - before
 
     def compact(self) -> bool:
         with self._file.borrowed() as connection:

@@ -59,7 +59,7 @@ class CompanyNames:
     """The id of a company, and the hashes of its names from `hashes_of` with `key`.
 
     `belongs_to_another`: returns whether another company has the name, too. The results for texts are remembered,
-    because an erasure looks at each text twice (`feedback.sqlite`).
+    because an erasure looks at each text several times (`feedback.sqlite`).
     """
 
     id: str
@@ -72,6 +72,11 @@ class CompanyNames:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_wanted", self.hashes | hashes_of(self.key, [self.id]))
+
+    @property
+    def compared(self) -> int:
+        """Number of texts whose results are remembered."""
+        return len(self._contained) + len(self._names)
 
     def matches(self, reference: object) -> bool:
         """Return whether `reference` is the id, or a name that no other company has. Only ids are case-sensitive."""

@@ -35,7 +35,7 @@ class Connection(Protocol):
 
     @property
     def unread(self) -> int:
-        """Number of bytes of its last response that are in memory because the client has not read them."""
+        """Size of its last response that is in memory because the client has not read all of it."""
 
     def end(self) -> None:
         """Closes the connection at once."""
@@ -45,7 +45,7 @@ class Connections:
     """The open connections of one process: at most `most`, and `most_of_address` from one address (0: no limit).
 
     While no connection is idle, up to SPARE new ones are taken beyond each limit, for health checks only.
-    `most_unread`: maximum number of unread bytes of all responses together, without the newest one.
+    `most_unread`: maximum `unread` bytes of all connections together, without the newest response.
     """
 
     def __init__(self, *, most: int = 1000, most_of_address: int = 0, most_unread: int = 250_000_000) -> None:

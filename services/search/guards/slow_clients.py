@@ -60,6 +60,7 @@ class ConnectionWithDeadlines(H11Protocol):
         self._answer_deadline: asyncio.TimerHandle | None = None
         self._answer_seconds_left = self.answer_seconds
         self._pause_timer: asyncio.TimerHandle | None = None
+        self._held = 0
 
     @property
     def idle(self) -> bool:
@@ -68,8 +69,11 @@ class ConnectionWithDeadlines(H11Protocol):
 
     @property
     def unread(self) -> int:
-        """Number of bytes of responses that the client has not read and the operating system has not taken."""
-        return self.transport.get_write_buffer_size()
+        """Size of the response that is in memory because the client has not read all of it.
+
+        From Python 3.12 on, asyncio keeps a response in memory until its last byte is sent.
+        """
+        return self._held
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client has connected: start the deadline for its first request."""
@@ -145,6 +149,7 @@ class ConnectionWithDeadlines(H11Protocol):
     def pause_writing(self) -> None:
         """The client reads the response more slowly than the application writes it: start the deadlines."""
         super().pause_writing()
+        self._held = self.transport.get_write_buffer_size()
         self.open_connections.answered(self)
         if self._write_deadline is None:
             self._await_reading()
@@ -152,6 +157,7 @@ class ConnectionWithDeadlines(H11Protocol):
 
     def resume_writing(self) -> None:
         """The client has read all that was buffered."""
+        self._held = 0
         self._write_deadline = _cancel(self._write_deadline)
         if self._answer_deadline is not None:
             self._answer_seconds_left = max(0.0, self._answer_deadline.when() - self.loop.time())

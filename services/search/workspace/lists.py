@@ -42,7 +42,7 @@ MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
 QUICKLY_ASKED = 10
-"""At most this many queries of lists are not heavy work, unless one has free text."""
+"""At most this many queries of lists are not heavy work, unless one needs the encoder."""
 SECONDS_TO_COUNT = 10.0
 """How long queries of lists are run for the counts of new hits. 200 saved queries may take an hour."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
@@ -119,7 +119,7 @@ class ListsService:
         lists = self.workspace.lists()
         records = [_record(saved, looks.get(saved.name)) for saved in lists]
         if count_new:
-            if len(lists) > QUICKLY_ASKED or any(_has_words(saved) for saved in lists):
+            if len(lists) > QUICKLY_ASKED or any(_needs_encoder(saved) for saved in lists):
                 self.before_much()
             deadline = self.seconds() + SECONDS_TO_COUNT
             for record, saved in zip(records, lists, strict=True):
@@ -257,9 +257,10 @@ def _check_length(kept: Mapping[str, Any]) -> None:
         )
 
 
-def _has_words(saved: SavedList) -> bool:
+def _needs_encoder(saved: SavedList) -> bool:
     question = saved.question
-    return any(asked.get("text") for asked in (*question.get("anchors", ()), *question.get("negatives", ())))
+    asked = (*question.get("anchors", ()), *question.get("negatives", ()))
+    return any(each.get("text") or each.get("segment") for each in asked)
 
 
 def _with_news(ranking: Ranking, look: Look | None) -> Iterator[tuple[Hit, bool]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from similarity.errors import IndexUnavailable
+from similarity.feedback import sqlite
 from similarity.feedback.protocol import FeedbackEvent, Look, Place
 from similarity.feedback.sqlite import EVENTS, SqliteWorkspace, _event_row
 from similarity.index import name_hashes
@@ -73,6 +74,28 @@ def test_an_erasure_holds_up_no_writes_while_it_compares_names(tmp_path: Path, m
         monkeypatch.setattr(name_hashes, "words_of", write_first)
         assert workspace.forget_company(names).lists == 2
         assert [saved.question["exclude"] for saved in workspace.lists()] == [["Asics"], ["Puma"]]
+
+
+def test_an_erasure_holds_up_no_writes_while_it_compares_lists_that_were_saved_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "FEW_TEXTS", 1)
+    with (
+        closing(SqliteWorkspace(tmp_path / "w.db")) as workspace,
+        closing(SqliteWorkspace(tmp_path / "w.db", busy_timeout=0.1)) as other,
+    ):
+        workspace.save_list(make_list(exclude=["Adidas AG", "Puma"]))
+        meanwhile = {"Puma": ["Adidas", "Asics"], "Asics": ["Fila"]}
+
+        def write(text: str) -> list[str]:
+            if exclude := meanwhile.pop(text, None):
+                other.save_list(make_list("late", exclude=exclude))
+            return words_of(text)
+
+        names = make_names("adidas", "Adidas AG")
+        monkeypatch.setattr(name_hashes, "words_of", write)
+        workspace.forget_company(names)
+        assert [saved.question["exclude"] for saved in workspace.lists()] == [["Fila"], ["Puma"]]
 
 
 def test_all_events_of_a_company_are_read_in_few_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

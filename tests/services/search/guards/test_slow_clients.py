@@ -232,6 +232,29 @@ def test_clients_that_do_not_read_large_answers_fill_no_more_memory_than_the_lim
     assert with_server(answers, ask_and_wait, write_seconds=5.0, open_connections=connections) < 35_000_000
 
 
+def test_an_answer_that_is_partly_read_counts_as_a_whole() -> None:
+    size = 80_000_000  # more than the operating system buffers
+    connections = Connections()
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": b"x" * size})
+
+    async def read_a_part(port: int) -> tuple[int, int]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HEAD)
+        await reader.readuntil(b"\r\n\r\n")
+        [connection] = connections._open
+        before = connection.unread
+        await reader.readexactly(20_000_000)
+        after = connection.unread
+        writer.close()
+        return before, after
+
+    before, after = with_server(answer, read_a_part, write_seconds=5.0, open_connections=connections)
+    assert before == after > 20_000_000
+
+
 @pytest.mark.parametrize("answer_seconds", [0.3, 30.0])
 def test_an_answer_in_parts_gives_its_permit_back_though_its_client_reads_slowly(answer_seconds: float) -> None:
     gates = Gates(quick=Gate(at_once=1, queue=1, seconds=1), heavy=Gate(at_once=1, queue=1, seconds=1))

@@ -10,6 +10,8 @@ from fastapi.testclient import TestClient
 from services.search.asking.question_schemas import DEFAULT_EXPLAINED
 from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
+from services.search.wire import problems
+from services.search.wire.problem_documents import Problem
 from services.search.workspace.lists import MAX_LISTS, QUICKLY_ASKED, SECONDS_TO_COUNT, ListsService
 from similarity.company import DeletedCompany
 from similarity.feedback.sqlite import SqliteWorkspace
@@ -100,6 +102,16 @@ def test_asking_many_lists_at_once_is_heavy(index: SqliteIndex, workspace: Sqlit
     assert began == []
     service.lists(ann, count_new=True)
     assert began == [1]
+
+
+def test_counting_hits_of_a_line_of_business_is_heavy(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    def refuse() -> None:
+        raise Problem(problems.OVERLOADED, "busy")
+
+    service = ListsService(SearchService(Searcher(index)), workspace, before_much=refuse)
+    workspace.save_list(make_list(anchors=[{"company": "acme", "segment": 1}]))
+    with pytest.raises(Problem, match="busy"):
+        service.lists(Caller(name="ann", scopes=frozenset()), count_new=True)
 
 
 def test_new_hits_are_counted_for_a_limited_time(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
