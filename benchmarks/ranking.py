@@ -125,12 +125,17 @@ def hits_of(service: RunningService, company: str, rank: Rank, *, count: int) ->
 
 
 def located(service: RunningService, anchor: str, company: str, rank: Rank) -> tuple[float, float]:
-    """The cosine and the probability of one company, wherever it is in the ranking."""
+    """The cosine and the probability of one company, wherever it is in the ranking; 0 if it has too few words."""
     asked = {"anchors": [{"company": anchor}], "company": company, "rank": rank.value, "resolve": "exact"}
     address = f"http://127.0.0.1:{service.port}/similar/locate"
     request = urllib.request.Request(address, json.dumps(asked).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as response:
-        answer = json.load(response)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            answer = json.load(response)
+    except HTTPError as error:
+        if json.load(error)["type"] != "/docs#too-few-words":
+            raise
+        return 0.0, 0.0
     return answer["score"], answer["probability"]
 
 
