@@ -149,7 +149,7 @@ def test_a_pair_that_cannot_be_shown_cannot_be_judged(own: Any) -> None:
     said(dialog, f"{first[1]}: competitors.")
     own.keyboard.press("s")
     said(dialog, "skipped")
-    dialog.get_by_text("cannot be shown. Unknown company.").wait_for()
+    dialog.get_by_text("cannot be shown. Unknown company:").wait_for()
     own.keyboard.press("r")
     own.unroute("**/companies/*")
     dialog.get_by_role("button", name="Try again").click()
@@ -193,7 +193,7 @@ def test_while_a_pair_is_read_none_stands_there_and_no_key_meets_it(own: Any) ->
 def test_a_pair_that_cannot_be_shown_can_be_skipped(own: Any) -> None:
     own.route("**/companies/*", lambda route: route.fulfill(**GONE))
     dialog = opened_on(own, "/?company=heineken&k=10")
-    dialog.get_by_text("cannot be shown. Unknown company.").wait_for()
+    dialog.get_by_text("cannot be shown. Unknown company:").wait_for()
     own.unroute("**/companies/*")
     own.keyboard.press("s")
     said(dialog, "skipped.")
@@ -210,7 +210,7 @@ def test_where_nothing_can_be_suggested_the_last_pair_is_gone_and_it_can_be_trie
     pair(dialog)
     own.route("**/feedback/next*", lambda route: route.abort())
     dialog.get_by_label("Pairs of").select_option("")
-    dialog.get_by_text("No pair can be suggested. The service does not answer.").wait_for()
+    dialog.get_by_text("No pair can be suggested. The service does not answer:").wait_for()
     dialog.locator("#pair").focus()
     for key in "rcs":
         own.keyboard.press(key)
