@@ -137,8 +137,8 @@ def resolve_question(
 ) -> ResolvedQuestion:
     """Resolve the references of `question`. If it has free texts, `encode` returns their vectors.
 
-    `segments` returns those of companies of which an anchor or a negative names one. Similar names, whose search is
-    slow, are searched for at most `max_similar_names` references.
+    `segments` returns the segments of companies; it is called if an anchor or a negative names one. Similar names,
+    whose search is slow, are searched for at most `max_similar_names` references.
 
     Raises:
         UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
