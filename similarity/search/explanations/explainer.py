@@ -67,7 +67,7 @@ class Explainer:
         return self._cache.size
 
     def segments(self, companies: Sequence[Company]) -> list[tuple[Segment, ...]]:
-        """Return the lines of business in the description of each company; none if it is about one business."""
+        """Return the segments of each company's description (see `segments_of`)."""
         found = self._found(companies)
         return [segments_of(found[_key(company)]) for company in companies]
 
