@@ -13,8 +13,8 @@ readings. Six tables:
 - *forty* well-known companies (`forty_companies.tsv`): two judges saw the hits of three versions of the readings, mixed
   and unnamed. They listed true peers in the corpus, then accepted each hit or not (1 or 0). kept = accepted among the
   first ten / min(10, peers and hits that this judge accepts); a hit that nobody judged counts as not accepted.
-- *cost* and *sizes*, in this process: the median time of a search of ten hits, with texts that were seen before, and
-  how often the median size of the first ten lies within one level of the company's.
+- *cost* and *sizes*, in this process: the median time of a search of ten hits and of its second stage, with texts that
+  were seen before and with new ones; how often the median size of the first ten lies within one level of the company's.
 - *sample*: the first ten hits of each company of data/sample; right are those of its group. Nothing was fitted there.
 """
 
@@ -23,9 +23,10 @@ import json
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import patch
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 
@@ -40,8 +41,11 @@ from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels,
 from similarity.index.opening import open_index
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import read_rows
+from similarity.search.duplicates import UniqueHit
 from similarity.search.queries.question import Anchor, Question
+from similarity.search.reranking.pair_features import distinct_words
 from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.stage import ScoredHit, SecondStage
 from similarity.search.searcher import Searcher
 
 MIN_VOTES = 2
@@ -212,22 +216,38 @@ def measure_forty(service: RunningService, *, limit: int | None) -> None:
 
 
 def measure_cost(path: Path) -> None:
-    """Print the median milliseconds of a search, by reading; each company is asked twice, and the second counts."""
-    with closing(SqliteIndex(path)) as index:
+    """Print the median milliseconds of a search and, within it, of the second stage, by reading.
+
+    Each company is asked twice for texts that were seen before, and then once more without any remembered text.
+    """
+    ordering: list[float] = []
+    order = SecondStage.scored
+
+    def timed(stage: SecondStage, hits: Sequence[UniqueHit], *, head: Collection[str]) -> list[ScoredHit]:
+        began = time.perf_counter()
+        scored = order(stage, hits, head=head)
+        ordering.append(time.perf_counter() - began)
+        return scored
+
+    with closing(SqliteIndex(path)) as index, patch.object(SecondStage, "scored", timed):
         searcher = Searcher(index)
         ids = _some_companies(index, COST_COMPANIES)
-        print("\ncost of a search, ms", *(f"{rank}" for rank in Rank))
-        medians = []
+        print("\ncost in ms      search  ordering  search, new texts  ordering, new texts")
         for rank in Rank:
-            times = []
+            searches: dict[str, list[float]] = {}
+            orderings: dict[str, list[float]] = {}
             for company in ids:
                 question = Question(anchors=[Anchor(company=company)], rank=rank, exact=True)
-                searcher.search(question)
-                began = time.perf_counter()
-                searcher.search(question)
-                times.append(time.perf_counter() - began)
-            medians.append(f"{1000 * float(np.median(times)):.1f}")
-        print(*medians)
+                for texts in ("", "seen", "new"):
+                    if texts == "new":
+                        distinct_words.cache_clear()
+                    ordering.clear()
+                    began = time.perf_counter()
+                    searcher.search(question)
+                    searches.setdefault(texts, []).append(time.perf_counter() - began)
+                    orderings.setdefault(texts, []).append(sum(ordering))
+            medians = (np.median(each[texts]) for texts in ("seen", "new") for each in (searches, orderings))
+            print(f"{rank:14}", *(f"{1000 * float(each):9.1f}" for each in medians))
 
 
 def measure_sizes(path: Path) -> None:

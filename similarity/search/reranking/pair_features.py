@@ -38,8 +38,9 @@ OTHER_LANGUAGE_WORDS = 0.1
 """The value of `shared_words` of two texts in different languages, whose words tell nothing."""
 _BUCKETS = 1 << 16
 _CACHED_TEXTS = 20_000
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_CJK_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LETTERS = bytes(ord(chr(code).lower()) if chr(code).isalpha() else ord(" ") for code in range(128)).ljust(256)
+"""A table for `bytes.translate`: ASCII letters in lower case, everything else as spaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +84,10 @@ class PairFeatures:
 def company_features(described: Described, schema: AttributeSchema, language: str = UNDECIDED) -> CompanyFeatures:
     """Return the features of a company, or of a free text, which has only words; `language`: of its text."""
     if isinstance(described, str):
-        return CompanyFeatures(words=_words(described, ""), language=language)
+        return CompanyFeatures(words=distinct_words(described, ""), language=language)
     fine, industry = industries(described)
     return CompanyFeatures(
-        words=_words(described.description, " ".join((described.name, *described.aliases))),
+        words=distinct_words(described.description, " ".join((described.name, *described.aliases))),
         fine_industry=fine,
         industry=industry,
         country=_key(described.country),
@@ -182,13 +183,16 @@ _key = lru_cache(maxsize=4096)(name_key)
 
 # The texts of one query are mostly those of the next.
 @lru_cache(maxsize=_CACHED_TEXTS)
-def _words(text: str, names: str) -> NDArray[np.int64]:
+def distinct_words(text: str, names: str) -> NDArray[np.int64]:
     """Return the buckets of the distinct words of a text that are not in `names`, int64 `[words]`."""
     words = _distinct(text) - _distinct(names)
-    return np.array(sorted({crc32(word.encode()) % _BUCKETS for word in words}), dtype=np.int64)
+    return np.fromiter({crc32(word) % _BUCKETS for word in words}, dtype=np.int64)
 
 
-def _distinct(text: str) -> set[str]:
-    text = text.lower()
-    # Bigrams of Chinese and Japanese have two characters; English words of two letters say little.
-    return set(_WORD.findall(text)) if text.isascii() else set(_CJK_WORD.findall(with_bigrams(text)))
+def _distinct(text: str) -> set[bytes]:
+    """Return the distinct words in lower case, as UTF-8."""
+    if text.isascii():
+        # Three times as fast as a regular expression. English words of two letters say little.
+        return {word for word in text.encode().translate(_LETTERS).split() if len(word) > 2}
+    # Bigrams of Chinese and Japanese have two characters.
+    return {word.encode() for word in _WORD.findall(with_bigrams(text.lower()))}
