@@ -105,13 +105,13 @@ class Questions:
 
 
 def read_corpus(index_file: Path, *, limit: int | None) -> Corpus:
-    """The companies of an embedded index's live generation, the first `limit` of them by id."""
+    """The companies with vectors of an embedded index's live generation, the first `limit` of them by id."""
     companies: list[Company] = []
     vectors: list[Vector] = []
     with closing(SqliteIndex(index_file)) as index:
         live = index.live()
         for batch in index.scan(live.name):
-            found = [document for document in batch if isinstance(document, EmbeddedCompany)]
+            found = [each for each in batch if isinstance(each, EmbeddedCompany) and each.has_vector]
             companies += [document.company for document in found]
             vectors += [document.vector for document in found]
             if limit and len(companies) >= limit:
