@@ -240,7 +240,7 @@ def measure_cost(path: Path) -> None:
                 question = Question(anchors=[Anchor(company=company)], rank=rank, exact=True)
                 for texts in ("", "seen", "new"):
                     if texts == "new":
-                        distinct_words.cache_clear()
+                        distinct_words.clear()
                     ordering.clear()
                     began = time.perf_counter()
                     searcher.search(question)

@@ -98,7 +98,7 @@ class ListsQuery(Closed):
     """What to return of each list."""
 
     new: bool = Field(
-        default=False, description="Also run all queries and count new hits; heavy work for more than ten lists."
+        default=False, description="Also run all queries and count new hits; heavy work beyond ten lists or a second."
     )
 
 

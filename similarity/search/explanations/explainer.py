@@ -29,6 +29,8 @@ from similarity.search.explanations.segments import Segment, part_of, segments_o
 CACHE_BYTES = 64 << 20
 SMALL_BATCH = 4
 """Up to this many descriptions are not heavy work: a default query needs one anchor and three hits."""
+SMALL_CHARACTERS = 20_000
+"""Nor are up to this many characters of them. A description of 50,000 is prepared eighty times, which takes seconds."""
 # Per phrase or key. The estimate is a tenth above the size that tracemalloc reports.
 BYTES_PER_PHRASE = 300
 
@@ -40,8 +42,8 @@ class Explainer:
     """Explains hits with `encoder`. Thread-safe; one for each encoder.
 
     The most recent descriptions are cached, up to `cache_bytes`. `on_lookup` is called for each description, with
-    whether the cache holds it. `before_much` is called before more than SMALL_BATCH descriptions are encoded, and
-    may raise.
+    whether the cache holds it. `before_much` is called before more than SMALL_BATCH descriptions or SMALL_CHARACTERS
+    are encoded, and may raise.
     """
 
     def __init__(
@@ -100,7 +102,9 @@ class Explainer:
     def _found(self, described: Sequence[Described]) -> dict[Key, Occlusions]:
         wanted = {_key(each): each for each in described}
         # It may raise: call it before other threads can wait for this one's results.
-        if self._cache.missing(wanted) > SMALL_BATCH:
+        missing = [wanted[key] for key in self._cache.missing(wanted)]
+        texts = (each if isinstance(each, str) else each.description for each in missing)
+        if len(missing) > SMALL_BATCH or sum(map(len, texts)) > SMALL_CHARACTERS:
             self._before_much()
         return self._cache.get_all(wanted, self._occlusions)
 
@@ -130,10 +134,10 @@ class OcclusionCache:
         """Size in bytes, estimated."""
         return self._size
 
-    def missing(self, wanted: Iterable[Key]) -> int:
-        """Return how many of `wanted` are neither cached nor being computed."""
+    def missing(self, wanted: Iterable[Key]) -> list[Key]:
+        """Return those of `wanted` that are neither cached nor being computed."""
         with self._lock:
-            return sum(key not in self._known and key not in self._coming for key in wanted)
+            return [key for key in wanted if key not in self._known and key not in self._coming]
 
     def forget(self, company_ids: Collection[str]) -> None:
         """Remove the entries of these companies; an entry that is being computed is returned but not cached."""

@@ -5,9 +5,11 @@ docs/ranking.md measures them.
 """
 
 import re
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from typing import TypeAlias
 from zlib import crc32
 
@@ -37,7 +39,9 @@ SPARSITY_RANKS = slice(100, 200)
 OTHER_LANGUAGE_WORDS = 0.1
 """The value of `shared_words` of two texts in different languages, whose words tell nothing."""
 _BUCKETS = 1 << 16
-_CACHED_TEXTS = 20_000
+CACHE_BYTES = 64 << 20
+_BYTES_PER_TEXT = 300
+"""Of a cached text, beside its words; a tenth above the size that tracemalloc reports."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LETTERS = bytes(ord(chr(code).lower()) if chr(code).isalpha() else ord(" ") for code in range(128)).ljust(256)
 """A table for `bytes.translate`: ASCII letters in lower case, everything else as spaces."""
@@ -181,12 +185,45 @@ def _size_features(size: float | None, others: Sequence[float | None]) -> tuple[
 _key = lru_cache(maxsize=4096)(name_key)
 
 
+class DistinctWords:
+    """Returns the distinct words of texts, and caches those of the most recent texts. Thread-safe.
+
+    The cache has up to `cache_bytes`, because a text may have 200,000 characters. It holds no text.
+    """
+
+    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
+        self._limit = cache_bytes
+        self.cached_bytes = 0
+        self._known: OrderedDict[int, NDArray[np.int64]] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, text: str, names: str) -> NDArray[np.int64]:
+        """Return the buckets of the distinct words of a text that are not in `names`, int64 `[words]`."""
+        key = hash((text, names))  # 64 bits with a secret of the process: no two texts share one
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+        found = _distinct(text) - _distinct(names)
+        words = np.fromiter({crc32(word) % _BUCKETS for word in found}, dtype=np.int64)
+        with self._lock:
+            if key not in self._known:  # another thread may have been faster
+                self._known[key] = words
+                self.cached_bytes += words.nbytes + _BYTES_PER_TEXT
+            while self.cached_bytes > self._limit:
+                _, evicted = self._known.popitem(last=False)
+                self.cached_bytes -= evicted.nbytes + _BYTES_PER_TEXT
+        return words
+
+    def clear(self) -> None:
+        """Drop all cached words."""
+        with self._lock:
+            self._known.clear()
+            self.cached_bytes = 0
+
+
 # The texts of one query are mostly those of the next.
-@lru_cache(maxsize=_CACHED_TEXTS)
-def distinct_words(text: str, names: str) -> NDArray[np.int64]:
-    """Return the buckets of the distinct words of a text that are not in `names`, int64 `[words]`."""
-    words = _distinct(text) - _distinct(names)
-    return np.fromiter({crc32(word) % _BUCKETS for word in words}, dtype=np.int64)
+distinct_words = DistinctWords()
 
 
 def _distinct(text: str) -> set[bytes]:

@@ -12,7 +12,7 @@ from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
 from services.search.wire import problems
 from services.search.wire.problem_documents import Problem
-from services.search.workspace.lists import MAX_LISTS, QUICKLY_ASKED, SECONDS_TO_COUNT, ListsService
+from services.search.workspace.lists import MAX_LISTS, QUICK_SECONDS, QUICKLY_ASKED, SECONDS_TO_COUNT, ListsService
 from similarity.company import DeletedCompany
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
@@ -102,6 +102,21 @@ def test_asking_many_lists_at_once_is_heavy(index: SqliteIndex, workspace: Sqlit
     assert began == []
     service.lists(ann, count_new=True)
     assert began == [1]
+
+
+def test_queries_of_few_lists_that_take_long_are_heavy(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    began: list[int] = []
+    moments = iter([0.0, 0.0, QUICK_SECONDS, QUICK_SECONDS + 0.1])
+    service = ListsService(
+        SearchService(Searcher(index)),
+        workspace,
+        seconds=lambda: next(moments),
+        before_much=lambda: began.append(len(list(moments))),
+    )
+    for name in "abc":
+        workspace.save_list(make_list(name, anchors=[{"company": "acme"}]))
+    service.lists(Caller(name="ann", scopes=frozenset()), count_new=True)
+    assert began == [0]
 
 
 def test_counting_hits_of_a_line_of_business_is_heavy(index: SqliteIndex, workspace: SqliteWorkspace) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from similarity.company import Company
 from similarity.errors import EncodingFailed
-from similarity.search.explanations.explainer import SMALL_BATCH, Explainer
+from similarity.search.explanations.explainer import SMALL_BATCH, SMALL_CHARACTERS, Explainer
 from tests.factories import make_company
 from tests.word_encoder import WordEncoder
 
@@ -123,6 +123,17 @@ def test_before_much_is_encoded_it_is_asked_whether_it_may_be_and_a_no_spoils_no
     assert len(explainer.phrases([SHOES], others)) == 5
     explainer.phrases([SHOES], others)
     assert asked == [1, 1]
+
+
+def test_a_long_description_is_much(encoder: WordEncoder) -> None:
+    def refuse() -> None:
+        raise PermissionError
+
+    explainer = Explainer(encoder, before_much=refuse)
+    sentences = "They sell shoes. " * (SMALL_CHARACTERS // 17)
+    explainer.segments([make_company("long", description=sentences)])
+    with pytest.raises(PermissionError):
+        explainer.segments([make_company("longer", description=f"{sentences}They rent out boats.")])
 
 
 def test_a_company_is_forgotten_by_its_id_and_nothing_else_is(encoder: WordEncoder) -> None:

@@ -11,6 +11,7 @@ from similarity.search.reranking.pair_features import (
     LARGER,
     OTHER_LANGUAGE_WORDS,
     UNKNOWN,
+    DistinctWords,
     Floats,
     PairFeatures,
     company_features,
@@ -36,6 +37,18 @@ def overlap(anchor: Company | str, candidates: list[Company]) -> Floats:
 
 def described(text: str, **fields: object) -> Company:
     return make_company("c", description=text, **fields)
+
+
+def test_cached_words_have_a_limit_in_bytes() -> None:
+    words = DistinctWords(cache_bytes=10_000)
+    text = " ".join(f"{first}{second}x" for first in "abcdefghij" for second in "abcdefghij")
+    assert words(text, "") is words(text, "")
+    for number in range(20):
+        words(text, f"name {number}")
+    assert 5_000 < words.cached_bytes <= 10_000
+    words(text * 100 + "半導体" * 5_000, "")
+    words.clear()
+    assert words.cached_bytes == 0
 
 
 def test_words_that_all_candidates_have_tell_none_apart() -> None:
