@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema, AttributeType
+from similarity.preparation.words import MAX_CONTENT_CHARACTERS
 from similarity.search.reranking.pair_features import (
     LARGER,
     OTHER_LANGUAGE_WORDS,
@@ -49,6 +50,12 @@ def test_cached_words_have_a_limit_in_bytes() -> None:
     words(text * 100 + "半導体" * 5_000, "")
     words.clear()
     assert words.cached_bytes == 0
+
+
+def test_the_words_at_the_end_of_a_very_long_text_do_not_count() -> None:
+    text = f"{'sells ' * (MAX_CONTENT_CHARACTERS // 6)}anvils"
+    assert overlap(described("anvils"), [described(text)])[0] == 0
+    assert overlap(described("anvils"), [described(text[12:])])[0] > 0
 
 
 def test_words_that_all_candidates_have_tell_none_apart() -> None:
