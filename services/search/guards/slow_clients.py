@@ -31,7 +31,8 @@ class ConnectionWithDeadlines(H11Protocol):
 
     While the write buffer is not empty, the client must read some of it every `write_seconds`. A request holds its
     permit (`concurrency.py`) until its response is complete. So the time that the application waits for the client is
-    limited to `answer_seconds` for each response. `open_connections` limits the bytes in all write buffers.
+    limited to `answer_seconds` for each response, and the next request is not processed before the client has read all
+    of the last response. `open_connections` limits the bytes in all write buffers.
 
     `open_connections`: all connections of the process. A connection is added at its first bytes, or after
     SECONDS_UNTIL_COUNTED without any, so that one whose first request is on its way is not ended as idle.
@@ -96,6 +97,8 @@ class ConnectionWithDeadlines(H11Protocol):
         if at_start and self._refuse_early(data):
             return
         super().data_received(data)
+        if self._unread_response:
+            self.flow.pause_reading()
         if self.cycle is None or self.cycle.response_complete:
             self._await_head()
 
@@ -112,7 +115,7 @@ class ConnectionWithDeadlines(H11Protocol):
 
     def handle_events(self) -> None:
         """Process the received bytes; also called when a response is complete, for a pipelined request."""
-        if self._pause_timer is not None:
+        if self._pause_timer is not None or self._unread_response:
             return
         before = self.cycle
         super().handle_events()
@@ -130,7 +133,7 @@ class ConnectionWithDeadlines(H11Protocol):
         if pipelined and not self.transport.is_closing():
             self._pause_timer = self.loop.call_later(SECONDS_BETWEEN_PIPELINED, self._go_on)
         super().on_response_complete()
-        if self._pause_timer is not None:
+        if self._pause_timer is not None or self._unread_response:
             self.flow.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -162,7 +165,10 @@ class ConnectionWithDeadlines(H11Protocol):
         if self._answer_deadline is not None:
             self._answer_seconds_left = max(0.0, self._answer_deadline.when() - self.loop.time())
             self._answer_deadline = _cancel(self._answer_deadline)
+        is_complete = self._unread_response
         super().resume_writing()
+        if is_complete and self._pause_timer is None and not self.transport.is_closing():
+            self._go_on()
 
     def end(self) -> None:
         """Close the connection at once."""
@@ -192,10 +198,16 @@ class ConnectionWithDeadlines(H11Protocol):
         self.open_connections.used(self)
         return True
 
+    @property
+    def _unread_response(self) -> bool:
+        """Whether no request is in progress, and the client has not read the last response completely."""
+        return self.flow.write_paused and (self.cycle is None or self.cycle.response_complete)
+
     def _go_on(self) -> None:
         self._pause_timer = None
-        self.flow.resume_reading()
-        self.handle_events()
+        if not self._unread_response:
+            self.flow.resume_reading()
+            self.handle_events()
 
     def _await_head(self) -> None:
         if self._head_deadline is None:

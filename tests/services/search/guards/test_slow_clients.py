@@ -210,6 +210,30 @@ def test_a_client_that_takes_its_answer_slowly_but_steadily_is_not_left() -> Non
     assert with_server(answers, take_slowly) == size
 
 
+def test_a_request_waits_until_its_client_has_read_the_answer_before() -> None:
+    size = 80_000_000  # more than the operating system buffers
+    begun: list[str] = []
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": b"x" * size})
+
+    async def ask_twice(port: int) -> tuple[int, int]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HEAD)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD)
+        await asyncio.sleep(0.3)
+        before = len(begun)
+        await reader.readexactly(size)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        return before, len(begun)
+
+    assert with_server(answers, ask_twice, write_seconds=5.0) == (1, 2)
+
+
 def test_clients_that_do_not_read_large_answers_fill_no_more_memory_than_the_limit() -> None:
     connections = Connections(most_unread=25_000_000)
 
