@@ -80,7 +80,7 @@ def _hours(seconds: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the plan."""
-    parser = argparse.ArgumentParser(description="What an installation of so many companies takes.")
+    parser = argparse.ArgumentParser(description="Estimate what an installation of N companies needs.")
     parser.add_argument("--companies", type=int, required=True)
     given = parser.parse_args(arguments)
     if given.companies < 1:
