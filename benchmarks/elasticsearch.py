@@ -89,7 +89,6 @@ class Run:
             settings=self.settings(corpus, kind),
             generation=GENERATION,
             questions=questions,
-            exact=questions.exact(),
             warm_up=self.warm_up,
             client_seconds=self.client_seconds,
         )

@@ -10,7 +10,7 @@ so vectors take most of its disk. Questions on it are real companies moved in th
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +87,7 @@ class Questions:
     corpus: Corpus
     vectors: Vector
     rows: Rows
+    _exact: dict[int, list[frozenset[str]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -97,10 +98,15 @@ class Questions:
         return [self.corpus.company(int(row)).id if row >= 0 else "" for row in self.rows]
 
     def exact(self, share: int = 100) -> list[frozenset[str]]:
-        """Return the ids of the K nearest of each question, by exact cosine, among `share` per cent of the corpus."""
-        kept = None if share == 100 else self.corpus.passing(share)
-        nearest = nearest_rows(self.corpus.vectors, self.vectors, k=K, without=self.rows, kept=kept)
-        return [frozenset(self.corpus.company(int(row)).id for row in rows) for rows in nearest]
+        """Return the ids of the K nearest of each question, by exact cosine, among `share` per cent of the corpus.
+
+        They are computed once: that takes minutes among millions of companies.
+        """
+        if share not in self._exact:
+            kept = None if share == 100 else self.corpus.passing(share)
+            nearest = nearest_rows(self.corpus.vectors, self.vectors, k=K, without=self.rows, kept=kept)
+            self._exact[share] = [frozenset(self.corpus.company(int(row)).id for row in rows) for rows in nearest]
+        return self._exact[share]
 
 
 def read_corpus(index_file: Path, *, limit: int | None) -> Corpus:
