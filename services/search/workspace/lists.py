@@ -44,7 +44,7 @@ MAX_LISTS = 200
 QUICKLY_ASKED = 10
 """Running more queries of lists than this counts as a heavy request; so does any query that needs the encoder."""
 QUICK_SECONDS = 1.0
-"""So do queries that take longer: ten with 10,000 exclusions each took 15 s."""
+"""So do queries of lists that take longer: nine with 9,500 exclusions each took 15 s."""
 SECONDS_TO_COUNT = 10.0
 """Time limit for counting new hits: running 200 saved queries may take an hour."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
