@@ -395,6 +395,13 @@ def test_erasing_an_id_that_is_not_stored_says_so(filled: Shell) -> None:
     assert "brew is in" in filled("erase", "brew", "--dry-run", *place)
 
 
+def test_info_says_what_runs_the_bundle_of_a_runtime_that_was_asked_for(shell: Shell) -> None:
+    write_tiny_bundle(shell.folder / "tiny")
+    shell("ingest", shell.write("companies.csv", COMPANIES), "--bundle", "tiny")
+    assert "runtime" not in shell("info")
+    assert "runtime cuda: runs on onnxruntime" in shell("info", SIMILARITY_RUNTIME="cuda")
+
+
 def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell: Shell) -> None:
     write_tiny_bundle(shell.folder / "tiny")
     manifest = shell.folder / "tiny" / "manifest.json"
