@@ -1,8 +1,9 @@
-"""What an installation of so many companies takes: memory, disk, nodes, hours. Worked out, not measured.
+"""Estimates the memory, disk, nodes and hours that an installation of N companies needs.
 
     python -m benchmarks.capacity --companies 8000000
 
-It multiplies the figures below, which are quoted from benchmarks/results/. docs/scaling.md says what they are worth.
+The estimates are multiples of the figures below, which are quoted from benchmarks/results/ (a test compares them).
+docs/scaling.md says how far they can be trusted.
 """
 
 import argparse
@@ -16,14 +17,14 @@ ELASTICSEARCH = "2026-11-21-elasticsearch-amd-epyc-2-cores.md"
 PIPELINES = "2026-11-22-pipelines-amd-epyc-2-cores.md"
 ENCODER_AND_INDEX = "2026-11-21-amd-epyc-2-cores.md"
 DIMENSION = 384
-CORES = 2  # of the machine that was measured
-DISK_WATERMARK = 0.85  # Elasticsearch's default: it places no more shards on a disk that is fuller
-GENERATIONS = 2  # the live one, and the one before or the next
+CORES = 2  # of the machine on which the figures were measured
+DISK_WATERMARK = 0.85  # Elasticsearch's default: above this share of use it places no more shards on a disk
+GENERATIONS = 2  # the live generation, and the previous or the next one
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A value, and the words of a file in benchmarks/results/ that it stands in."""
+    """A value, and the text in a file of benchmarks/results/ that contains it."""
 
     value: float
     quoted: str
@@ -40,7 +41,7 @@ FIGURES = (EMBEDDED, WRITTEN, MERGED, DISK, WHOLE, SCANNED)
 
 
 def plan(companies: int) -> list[tuple[str, str, str]]:
-    """Rows of a table: what, how much, and how that comes about."""
+    """Return the rows of the table: quantity, value, and calculation."""
     by_rule = formula_bytes(DIMENSION, "int8_hnsw")
     memory, whole, disk = companies * by_rule, companies * WHOLE.value, companies * DISK.value
     copies = GENERATIONS * COPIES
@@ -62,7 +63,7 @@ def plan(companies: int) -> list[tuple[str, str, str]]:
 
 
 def _nodes(size: int, memory: float, whole: float) -> tuple[str, str, str]:
-    """Elastic's advice: at most half of a node's memory is heap, the rest is for the files."""
+    """Return the row for nodes of `size` GiB. Elastic advises at most half of a node's memory for the heap."""
     room = size / 2 * GIB
     fewest, most = (max(COPIES, math.ceil(COPIES * wanted / room)) for wanted in (memory, memory + whole))
     how = f"{COPIES} copies in the halves that are not heap; whole vectors on disk, in memory"
@@ -78,8 +79,8 @@ def _hours(seconds: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the plan."""
-    parser = argparse.ArgumentParser(description="What an installation of so many companies takes.")
+    """Print the plan."""
+    parser = argparse.ArgumentParser(description="Estimate what an installation of N companies needs.")
     parser.add_argument("--companies", type=int, required=True)
     given = parser.parse_args(arguments)
     if given.companies < 1:

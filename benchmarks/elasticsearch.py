@@ -1,19 +1,19 @@
-"""The Elasticsearch index: writing, searching and what it takes, on real companies and on a million made from them.
+"""Measures writing, searching, disk and memory of the Elasticsearch index, on real and on synthetic companies.
 
     similarity ingest companies.jsonl.gz --index companies.db
     python -m benchmarks.elasticsearch --index companies.db
     python -m benchmarks.elasticsearch --index companies.db --synthetic 1000000 --heap 4g
     python -m benchmarks.elasticsearch --index companies.db --synthetic 1000000 --heap 4g --reuse
 
-The first command embeds; any index it made will do. Without `--url` a server of version 9.5 is
+The first command creates an embedded index; any existing one can be used. Without `--url` a server of version 9.5 is
 installed and started (it needs Java 21 and Maven), and its data stay in the `--work` folder.
-Each stage leaves its figures there: a run that was killed goes on where it was, and `--reuse` only
-measures the searches again, on what is loaded. Client and server share the machine's processors,
-which is what limits the figures of several clients. The `load` beside a figure is the machine's in
-the minute before: the benchmark's own, and whatever ran beside it.
+Each stage stores its figures there: a run that was killed continues at the stage it had reached, and `--reuse`
+measures only the searches again, on the loaded data. Client and server share the machine's processors, which
+limits the figures of several clients. The `load` beside a figure is the load average of the minute before it,
+of the benchmark and of all other processes.
 
 Recall is the share of the ten nearest by exact cosine (NumPy) that was found. "Filtered" keeps 1,
-10 and 50 % of the companies, evenly. How the million is made: `benchmarks.elasticsearch_corpus`.
+10 and 50 % of the companies, evenly. `benchmarks.elasticsearch_corpus` makes the synthetic companies.
 """
 
 import argparse
@@ -48,9 +48,9 @@ from similarity.index.protocol import GenerationState
 
 GENERATION = "benchmark"
 PLANNED = 8_000_000
-# One machine's encoder, see results/.
+# The encoder on one machine, see results/.
 TEXTS_PER_SECOND = 338.0
-# Promises: least recall@10, and most milliseconds at the median of one client.
+# Promises: minimum recall@10, and maximum median milliseconds of one client.
 REAL_PROMISE = (0.98, 5.0)
 SYNTHETIC_PROMISE = (0.95, 10.0)
 
@@ -63,7 +63,7 @@ class Notes:
     reuse: bool
 
     def stage(self, name: str, measure: Callable[[], Any], *, repeatable: bool = False) -> Any:
-        """The figures of a stage: those of an earlier run, unless it can be repeated and is to be."""
+        """Return the figures of a stage: stored ones, unless the stage is `repeatable` and `--reuse` repeats it."""
         file = self.folder / f"{name}.json"
         if not file.exists() or (repeatable and self.reuse):
             print(f"{name} ...", flush=True)
@@ -75,7 +75,7 @@ class Notes:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What all stages need."""
+    """The server, the stored figures and the options that all stages need."""
 
     server: Server
     notes: Notes
@@ -84,24 +84,23 @@ class Run:
     client_seconds: float
 
     def search(self, corpus: Corpus, kind: VectorType, questions: Questions) -> Search:
-        """Return how one corpus with one kind of vectors is searched, and with which questions."""
+        """Return the search of one corpus with one kind of vectors and these questions."""
         return Search(
             settings=self.settings(corpus, kind),
             generation=GENERATION,
             questions=questions,
-            exact=questions.exact(),
             warm_up=self.warm_up,
             client_seconds=self.client_seconds,
         )
 
     def settings(self, corpus: Corpus, kind: VectorType) -> ElasticSettings:
-        """One index for each corpus and kind of vectors."""
+        """Return the settings of the index for a corpus and a kind of vectors; each pair has an index."""
         name = f"benchmark-{corpus.label.split()[0]}-{len(corpus)}-{kind}"
         return ElasticSettings(hosts=self.server.hosts, name=name, vectors=kind)
 
 
 def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool) -> dict[str, Any]:
-    """Loads, promotes, searches (if `everything` is measured), merges: the figures of all that."""
+    """Load, promote, search (if `everything` is measured) and merge; return the figures of these steps."""
     settings = search.settings
     stage = partial(_stage, run, settings)
     progress = run.notes.folder / settings.name / "progress.json"
@@ -131,7 +130,7 @@ def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool) -> dict[
 
 
 def measure(run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *, everything: bool) -> dict[str, Any]:
-    """All figures of one corpus with one kind of vectors; the tables are printed on the way."""
+    """Return all figures of one corpus with one kind of vectors; print the tables."""
     search = run.search(corpus, kind, questions)
     settings = search.settings
     title = f"{corpus.label} companies, {kind}"
@@ -166,7 +165,7 @@ def measure(run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *,
 
 
 def promise(title: str, lines: Sequence[dict[str, Any]], *, recall: float, milliseconds: float) -> None:
-    """Says whether the settings that are the default keep the promise, and which others do."""
+    """Print whether the default settings keep the promise, and which other settings do."""
     default = ElasticSettings(hosts=("http://localhost:9200",), name="default").num_candidates
     keeping = [line["candidates"] for line in lines if line["recall"] >= recall and line["p50"] <= milliseconds]
     [usual] = [line for line in lines if line["candidates"] == default]
@@ -178,7 +177,10 @@ def promise(title: str, lines: Sequence[dict[str, Any]], *, recall: float, milli
 
 
 def show_plan(figures: dict[str, Any], real: dict[str, Any], *, dimension: int, texts_per_second: float) -> None:
-    """For PLANNED companies: memory and speed from the largest corpus, disk from the real one, which has words."""
+    """Print the plan for PLANNED companies: memory and speed from the largest corpus, disk from the real one.
+
+    The real corpus has whole texts, the synthetic one a few words.
+    """
     vectors: VectorType = "int8_hnsw"
     measured = Measured(
         disk_bytes=real["merged"]["disk"] / real["merged"]["documents"],
@@ -195,7 +197,7 @@ def show_plan(figures: dict[str, Any], real: dict[str, Any], *, dimension: int, 
 def show_neighbourhood(
     real: Corpus, questions: Questions, synthetic: Corpus, held_out: Questions, notes: Notes
 ) -> None:
-    """Whether the made-up corpus is as crowded as a real one of its size would be."""
+    """Print the cosines to neighbours in the synthetic corpus, beside those expected of a real one of its size."""
     lines = notes.stage(
         f"neighbourhood-{len(synthetic)}",
         lambda: [
@@ -249,19 +251,21 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Speed, recall and size of the Elasticsearch index.")
     kinds = get_args(VectorType)
     parser.add_argument("--index", type=Path, required=True, help="embedded index with companies and their vectors")
-    parser.add_argument("--limit", type=int, help="take so many of its companies")
+    parser.add_argument("--limit", type=int, help="use only this many of its companies")
     parser.add_argument("--work", type=Path, default=Path(".cache/elasticsearch"), help="for data and figures")
     parser.add_argument("--url", help="measure this server instead of starting one")
-    parser.add_argument("--heap", default="2g", help="of the server that is started")
+    parser.add_argument("--heap", default="2g", help="heap of the server that is started")
     parser.add_argument("--vectors", nargs="+", choices=kinds, default=["int8_hnsw", "hnsw", "bbq_hnsw"])
-    parser.add_argument("--synthetic", type=int, help="also measure so many companies made from the real ones")
+    parser.add_argument("--synthetic", type=int, help="also measure this many companies made from the real ones")
     parser.add_argument("--synthetic-vectors", nargs="+", choices=kinds, default=["int8_hnsw"])
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--warm-up", type=int, default=10_000, help="searches before the first figure")
-    parser.add_argument("--client-seconds", type=float, default=4.0, help="of a figure of searches per second")
-    parser.add_argument("--writers", type=int, default=2, help="threads that load")
-    parser.add_argument("--reuse", action="store_true", help="measure the searches again on what is loaded")
-    parser.add_argument("--texts-per-second", type=float, default=TEXTS_PER_SECOND, help="of the encoder, for the plan")
+    parser.add_argument(
+        "--client-seconds", type=float, default=4.0, help="duration of a measurement of searches per second"
+    )
+    parser.add_argument("--writers", type=int, default=2, help="number of threads that load")
+    parser.add_argument("--reuse", action="store_true", help="measure the searches again, on the loaded data")
+    parser.add_argument("--texts-per-second", type=float, default=TEXTS_PER_SECOND, help="encoder speed, for the plan")
     return parser.parse_args(arguments)
 
 

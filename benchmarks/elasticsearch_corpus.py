@@ -1,17 +1,16 @@
-"""What `benchmarks.elasticsearch` searches: real companies, or a million made from them; and the exact answers.
+"""The corpora of `benchmarks.elasticsearch`: real companies, or a million synthetic ones; and the exact answers.
 
-The made-up corpus is labelled synthetic wherever its figures appear. Each of its vectors lies at a
-random place between a real company and one of that company's ten nearest, plus Gaussian noise of
-`NOISE` times the distance between the two, brought back to unit norm. Lines between neighbours alone
-would put all vectors on few directions and be too easy for a graph; the noise is chosen so that
-the cosines to the 1st, 10th and 100th neighbour are what the real corpus would have at that size,
-continued from samples of it (`neighbourhood` measures both, and both are printed). Its texts are a
-few words, so its disk is mostly vectors. Questions on it are real companies moved in the same way.
+Figures of the synthetic corpus are always labelled synthetic. Each of its vectors is a random point between a real
+company and one of that company's ten nearest, plus Gaussian noise of `NOISE` times the distance between the two,
+scaled to unit norm. Without noise, all vectors would lie on few lines, and a graph would find them too easily. The
+noise is chosen so that the cosines to the 1st, 10th and 100th neighbour are those expected of a real corpus of that
+size, extrapolated from samples (`neighbourhood` measures both, and both are printed). Its texts are a few words,
+so vectors take most of its disk. Questions on it are real companies moved in the same way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -49,7 +48,7 @@ class Corpus:
         return len(self.vectors)
 
     def generation(self, name: str) -> Generation:
-        """The generation that holds this corpus."""
+        """Return the generation that holds this corpus."""
         return Generation(
             name=name,
             encoder_id=self.encoder_id,
@@ -59,7 +58,7 @@ class Corpus:
         )
 
     def documents(self, rows: range) -> list[EmbeddedCompany]:
-        """The documents of some rows, with an attribute for each of `SHARES`."""
+        """Return the documents of some rows, with an attribute for each of `SHARES`."""
         return [
             EmbeddedCompany(
                 company=shared(self.company(row), row),
@@ -74,38 +73,44 @@ class Corpus:
         ]
 
     def passing(self, share: int) -> Rows:
-        """The rows that the filter of this share keeps."""
+        """Return the rows that the filter of this share keeps."""
         return np.arange(0, len(self), 100 // share)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Questions:
-    """Unit vectors `[questions, dimension]` to search for. Those of companies are to be found without themselves.
+    """Unit vectors `[questions, dimension]` to search for. A company is not a hit of its own question.
 
-    `rows`: the company of each question in `corpus`, -1 where it is none.
+    `rows`: the row in `corpus` of each question's company; -1 if the question is no company.
     """
 
     corpus: Corpus
     vectors: Vector
     rows: Rows
+    _exact: dict[int, list[frozenset[str]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.vectors)
 
     @cached_property
     def anchors(self) -> list[str]:
-        """Ids of the companies that are asked for, "" for a question that is none."""
+        """Return the id of each question's company; "" if the question is no company."""
         return [self.corpus.company(int(row)).id if row >= 0 else "" for row in self.rows]
 
     def exact(self, share: int = 100) -> list[frozenset[str]]:
-        """The ids of the K nearest of each question, by exact cosine, among the given share of the corpus."""
-        kept = None if share == 100 else self.corpus.passing(share)
-        nearest = nearest_rows(self.corpus.vectors, self.vectors, k=K, without=self.rows, kept=kept)
-        return [frozenset(self.corpus.company(int(row)).id for row in rows) for rows in nearest]
+        """Return the ids of the K nearest of each question, by exact cosine, among `share` per cent of the corpus.
+
+        They are computed once: that takes minutes among millions of companies.
+        """
+        if share not in self._exact:
+            kept = None if share == 100 else self.corpus.passing(share)
+            nearest = nearest_rows(self.corpus.vectors, self.vectors, k=K, without=self.rows, kept=kept)
+            self._exact[share] = [frozenset(self.corpus.company(int(row)).id for row in rows) for rows in nearest]
+        return self._exact[share]
 
 
 def read_corpus(index_file: Path, *, limit: int | None) -> Corpus:
-    """The companies with vectors of an embedded index's live generation, the first `limit` of them by id."""
+    """Return the companies with vectors in the live generation of an embedded index: the first `limit` by id."""
     companies: list[Company] = []
     vectors: list[Vector] = []
     with closing(SqliteIndex(index_file)) as index:
@@ -126,7 +131,7 @@ def read_corpus(index_file: Path, *, limit: int | None) -> Corpus:
 
 
 def synthetic_corpus(real: Corpus, folder: Path, *, size: int) -> Corpus:
-    """`size` companies between real ones. Vectors are made once, in `folder`; they are the same in every run."""
+    """Return `size` synthetic companies. Their vectors are made once, in `folder`, and are the same in every run."""
     file = folder / f"synthetic-{size}.npy"
     if not file.exists():
         write_synthetic(real, file, neighbours=real_neighbours(real, folder), size=size)
@@ -147,7 +152,7 @@ def synthetic_corpus(real: Corpus, folder: Path, *, size: int) -> Corpus:
 
 
 def real_neighbours(real: Corpus, folder: Path) -> Rows:
-    """The rows `[companies, NEIGHBOURS]` of the nearest of each real company, computed once."""
+    """Return the rows `[companies, NEIGHBOURS]` of the nearest of each real company, computed once."""
     file = folder / f"neighbours-{len(real)}.npy"
     if not file.exists():
         np.save(file, nearest_rows(real.vectors, real.vectors, k=NEIGHBOURS, without=np.arange(len(real))))
@@ -156,7 +161,7 @@ def real_neighbours(real: Corpus, folder: Path) -> Rows:
 
 
 def write_synthetic(real: Corpus, file: Path, *, neighbours: Rows, size: int) -> None:
-    """Makes the vectors in blocks, float32 `[size, dimension]`; the file appears when it is complete."""
+    """Write the vectors in blocks, float32 `[size, dimension]`; the file appears when it is complete."""
     unfinished = file.with_suffix(".unfinished")
     made = np.lib.format.open_memmap(unfinished, "w+", dtype=np.float32, shape=(size, real.vectors.shape[1]))
     for start in range(0, size, BLOCK):
@@ -168,7 +173,7 @@ def write_synthetic(real: Corpus, file: Path, *, neighbours: Rows, size: int) ->
 
 
 def between_neighbours(vectors: Vector, neighbours: Rows, count: int, random: np.random.Generator) -> Vector:
-    """New unit vectors `[count, dimension]`; see the module's text. `neighbours` are rows `[companies, n]`."""
+    """Return new unit vectors `[count, dimension]`, made as the module says. `neighbours`: rows `[companies, n]`."""
     first = random.integers(len(vectors), size=count)
     second = neighbours[first, random.integers(neighbours.shape[1], size=count)]
     way = vectors[second] - vectors[first]
@@ -179,29 +184,29 @@ def between_neighbours(vectors: Vector, neighbours: Rows, count: int, random: np
 
 
 def company_questions(corpus: Corpus, count: int) -> Questions:
-    """Companies of the corpus, chosen at random, whose neighbours are asked for."""
+    """Return questions for the neighbours of `count` companies of the corpus, chosen at random."""
     rows = np.random.default_rng(1).choice(len(corpus), size=min(count, len(corpus)), replace=False)
     return Questions(corpus=corpus, vectors=np.array(corpus.vectors[rows]), rows=rows)
 
 
 def held_out_questions(real: Corpus, corpus: Corpus, folder: Path, count: int) -> Questions:
-    """New vectors, made as those of the synthetic corpus are, that are not in it."""
+    """Return questions with new vectors, made as those of the synthetic corpus but not in it."""
     random = np.random.default_rng(3)
     vectors = between_neighbours(real.vectors, real_neighbours(real, folder), count, random)
     return Questions(corpus=corpus, vectors=vectors, rows=np.full(count, -1))
 
 
 def neighbourhood(vectors: Vector, questions: Questions) -> list[float]:
-    """The median cosines of the questions to their nearest vectors of each of `RANKS`."""
+    """Return the median cosine of the questions to their nearest vectors of each of `RANKS`."""
     nearest = nearest_rows(vectors, questions.vectors, k=max(RANKS), without=questions.rows)
     cosines = np.einsum("qd,qkd->qk", questions.vectors, vectors[nearest])
     return [float(np.median(cosines[:, rank - 1])) for rank in RANKS]
 
 
 def continued_neighbourhood(real: Corpus, questions: Questions, *, size: int) -> list[float]:
-    """What `neighbourhood` of the real corpus would be at `size`: distances shrink by a power of the size.
+    """Return the `neighbourhood` that a real corpus of `size` would have: distances shrink by a power of the size.
 
-    The power is taken from a random eighth of the corpus and the whole of it.
+    The power is estimated from a random eighth of the corpus and the whole corpus.
     """
     kept = np.sort(np.random.default_rng(5).choice(len(real), size=len(real) // 8, replace=False))
     own = {int(row): -1 for row in questions.rows} | {int(row): place for place, row in enumerate(kept)}
@@ -214,9 +219,9 @@ def continued_neighbourhood(real: Corpus, questions: Questions, *, size: int) ->
 
 
 def nearest_rows(vectors: Vector, questions: Vector, *, k: int, without: Rows, kept: Rows | None = None) -> Rows:
-    """Rows `[questions, k]` of the highest cosines, best first; never the question's own row (`without`).
+    """Return rows `[questions, k]` of the highest cosines, best first; never the question's own row (`without`).
 
-    `kept`: ascending rows that alone may be found.
+    `kept`: the only rows that may be found, ascending.
     """
     best = np.full((len(questions), k), -np.inf, dtype=np.float32)
     rows = np.zeros((len(questions), k), dtype=np.int64)
@@ -234,18 +239,18 @@ def nearest_rows(vectors: Vector, questions: Vector, *, k: int, without: Rows, k
 
 
 def recall(found: Sequence[Sequence[str]], exact: Sequence[frozenset[str]]) -> float:
-    """The share of the exact answers that were found."""
+    """Return the share of the exact answers that were found."""
     return sum(len(truth & set(ids)) for ids, truth in zip(found, exact, strict=True)) / sum(map(len, exact))
 
 
 def shared(company: Company, row: int) -> Company:
-    """The company with an attribute for every share it belongs to."""
+    """Return the company with an attribute for every share that it belongs to."""
     attributes = {name: True for share, name in SHARES.items() if row % (100 // share) == 0}
     return replace(company, attributes={**company.attributes, **attributes})
 
 
 def _best(best: Vector, rows: Rows, scores: Vector, block: Rows, k: int) -> tuple[Vector, Rows]:
-    """The k best of what was found before and of a block's scores, per question."""
+    """Return the k best per question, of earlier blocks and of a new block's scores."""
     kept = min(k, scores.shape[1])
     places = np.argpartition(-scores, kept - 1, axis=1)[:, :kept] if kept else np.zeros((len(scores), 0), np.int64)
     all_scores = np.concatenate([best, np.take_along_axis(scores, places, axis=1)], axis=1)

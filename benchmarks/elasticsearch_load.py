@@ -1,4 +1,4 @@
-"""How fast `benchmarks.elasticsearch` writes: packed vectors and digits, sizes of bulks, and a load that resumes."""
+"""The write measurements of `benchmarks.elasticsearch`: a resumable load, bulk sizes, packed vectors or digits."""
 
 import json
 import random
@@ -26,7 +26,7 @@ from similarity.index.protocol import WriteOutcome, WriteResult
 CALL_DOCUMENTS = 2_000  # in one call of upsert
 COMPARED_DOCUMENTS = 4_000
 ROUNDS = 5
-# Documents and bytes of one bulk request at most. The first is what the index does.
+# Maximum documents and bytes of one bulk request. The first pair is the index's own.
 BULKS = (
     (MAX_DOCUMENTS, MAX_BYTES),
     (100, MAX_BYTES),
@@ -41,7 +41,7 @@ Write = Callable[[Target, Sequence[EmbeddedCompany]], None]
 def load(
     index: ElasticIndex, corpus: Corpus, *, generation: str, progress: Path, writers: int, server: Server
 ) -> dict[str, float]:
-    """Fills a generation through `upsert`, going on where a killed run was. What it took, as figures."""
+    """Fill a generation through `upsert`, continuing a killed run; return its figures."""
     rows_written, seconds = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else (0, 0.0)
     if not index.generations():
         index.create_generation(corpus.generation(generation))
@@ -66,14 +66,14 @@ def load(
 
 
 def check(results: Sequence[WriteResult]) -> None:
-    """Raises SimilarityError unless every document is in the index."""
+    """Raise SimilarityError unless every document is in the index."""
     for result in results:
         if result.outcome not in {WriteOutcome.APPLIED, WriteOutcome.UNCHANGED}:
             raise SimilarityError(f"{result.id} was {result.outcome}: {result.reason}")
 
 
 def compare_writing(settings: ElasticSettings, corpus: Corpus) -> list[dict[str, Any]]:
-    """Documents per second into a new index each time: medians over rounds in which all ways take turns."""
+    """Return documents per second into a new index: medians over rounds in which all ways of writing take turns."""
     batch = corpus.documents(range(min(COMPARED_DOCUMENTS, len(corpus))))
     with open_cluster(settings) as cluster:
         ways: dict[str, Write] = {
@@ -87,7 +87,7 @@ def compare_writing(settings: ElasticSettings, corpus: Corpus) -> list[dict[str,
         }
         rounds: dict[str, list[dict[str, float]]] = {what: [] for what in ways}
         shuffle = random.Random(0)
-        # One round more than counts, so that Java has compiled what it will.
+        # The first round is not counted: Java compiles the code in it.
         for _ in range(1 + ROUNDS):
             for what in shuffle.sample(list(ways), len(ways)):
                 rounds[what].append(_timed(cluster, corpus, ways[what], batch))
@@ -113,7 +113,7 @@ def _timed(cluster: Cluster, corpus: Corpus, write: Write, batch: Sequence[Embed
 
 @contextmanager
 def _new_target(cluster: Cluster, corpus: Corpus) -> Iterator[Target]:
-    """An index as a generation's, while it is built; deleted afterwards."""
+    """Yield an index with the settings of a generation that is being built; delete it afterwards."""
     name = f"{cluster.settings.name}-writing-{secrets.token_hex(4)}"
     record = corpus.generation("writing")
     mapping = generation_mapping(record, vectors=cluster.settings.vectors)
@@ -137,7 +137,7 @@ def _in_two(write: Write, target: Target, batch: Sequence[EmbeddedCompany]) -> N
 
 
 def _digits(cluster: Cluster, target: Target, batch: Sequence[EmbeddedCompany]) -> None:
-    """The same documents with their vectors as JSON numbers, as most clients send them."""
+    """Write the documents with their vectors as JSON numbers, as most clients send them."""
     for start in range(0, len(batch), MAX_DOCUMENTS):
         lines: list[Any] = [_lines_with_digits(document) for document in batch[start : start + MAX_DOCUMENTS]]
         answer = cluster.client.bulk(index=target.alias, operations=lines, filter_path=["errors"])

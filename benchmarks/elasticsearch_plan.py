@@ -1,8 +1,8 @@
-"""What a corpus of another size takes, worked out from what `benchmarks.elasticsearch` measured. Pure.
+"""Estimates the resources of a corpus of another size from the figures of `benchmarks.elasticsearch` (no I/O).
 
-Elastic's rule for the memory that searches want beside the heap ("Tune approximate kNN search") is
-vectors x (bytes of the quantised vector + 4 m for the graph). `measured_bytes` is the same from the
-sizes of the server's own files.
+Elastic's rule for the memory that searches need beside the heap ("Tune approximate kNN search") is
+vectors x (bytes of the quantised vector + 4 m for the graph). `measured_bytes` takes the
+same figure from the sizes of the server's files.
 """
 
 import math
@@ -21,7 +21,7 @@ QUANTISED = {"hnsw": "vec", "int8_hnsw": "veq", "int4_hnsw": "veq", "bbq_hnsw": 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What was measured on this machine, per company or per second."""
+    """The measured figures of this machine, per company or per second."""
 
     disk_bytes: float
     memory_bytes: float
@@ -32,7 +32,7 @@ class Measured:
 
 
 def formula_bytes(dimension: int, vectors: VectorType) -> float:
-    """Bytes of memory for each company by Elastic's rule."""
+    """Return the bytes of memory for each company by Elastic's rule."""
     per_vector = {
         "hnsw": 4 * dimension,
         "int8_hnsw": dimension + 4,
@@ -43,12 +43,12 @@ def formula_bytes(dimension: int, vectors: VectorType) -> float:
 
 
 def measured_bytes(storage: Mapping[str, float], vectors: VectorType) -> float:
-    """Bytes of the quantised vectors and the graph for each company, by the sizes of their files."""
+    """Return the bytes of quantised vectors and graph for each company, from the sizes of their files."""
     return (storage[f"vectors_{QUANTISED[vectors]}"] + storage["vectors_vex"]) / storage["documents"]
 
 
 def plan(companies: int, measured: Measured, *, by_formula: float) -> list[tuple[str, str]]:
-    """Lines of a table: what, how much."""
+    """Return the rows of the table: quantity and value."""
     memory = companies * max(measured.memory_bytes, by_formula)
     whole = companies * measured.whole_bytes
     disk = companies * measured.disk_bytes

@@ -1,7 +1,7 @@
-"""How fast `benchmarks.elasticsearch` finds, and how much of what there is to be found.
+"""The search measurements of `benchmarks.elasticsearch`: time and recall.
 
-Times of one client are of `ElasticIndex.similar` as the service calls it, first byte to last record;
-`took` is what the server says of the search by vectors alone (whole milliseconds, so their mean is shown).
+Times of one client are those of `ElasticIndex.similar` as the service calls it, until the last record is read.
+`took` is the time that the server reports for the vector search alone (in whole milliseconds, so the mean is shown).
 """
 
 import itertools
@@ -25,7 +25,7 @@ CANDIDATES = (20, 50, 100, 200, 400)
 OVERSAMPLES = {"int8_hnsw": (1.0, 1.5, 3.0), "int4_hnsw": (1.0, 2.0, 3.0), "bbq_hnsw": (2.0, 3.0, 5.0, 10.0)}
 FILTERED_CANDIDATES = (100, 200, 400)
 CLIENTS = (1, 2, 4)
-ROUNDS = 3  # times every question is asked, after one that does not count
+ROUNDS = 3  # how often every question is asked, after one that is not counted
 
 Ask = Callable[[int], Sequence[str]]
 Figures = dict[str, Any]
@@ -35,23 +35,24 @@ Figures = dict[str, Any]
 class Search:
     """A generation, how it is searched, and the questions.
 
-    `warm_up`: searches before the first figure, because Java compiles what is used often for thousands of calls.
-    `client_seconds`: how long some clients ask at once for a figure of searches per second.
+    `warm_up`: number of searches before the first figure, because Java compiles code only after thousands of calls.
+    `client_seconds`: duration of each measurement of searches per second. `share`: per cent of the companies that pass
+    the filter.
     """
 
     settings: ElasticSettings
     generation: str
     questions: Questions
-    exact: Sequence[frozenset[str]]
     warm_up: int
     client_seconds: float
+    share: int = 100
 
     def with_settings(self, **changes: Any) -> "Search":
         return replace(self, settings=replace(self.settings, **changes))
 
 
 def by_candidates(search: Search) -> list[Figures]:
-    """Recall, times and questions per second at each of CANDIDATES."""
+    """Return recall, times and questions per second at each of CANDIDATES."""
     with asking(search) as ask:
         for number in range(search.warm_up):
             ask(number % len(search.questions))
@@ -68,7 +69,7 @@ def by_candidates(search: Search) -> list[Figures]:
 
 
 def by_oversample(search: Search) -> list[Figures]:
-    """Recall and times of each oversampling worth a try for this kind of vectors, at few and more candidates."""
+    """Return recall and times for each useful oversampling of this kind of vectors, at few and more candidates."""
     lines = []
     kind = search.settings.vectors
     for oversample, candidates in itertools.product(OVERSAMPLES.get(kind, (OVERSAMPLE[kind],)), (50, 100, 200)):
@@ -79,7 +80,7 @@ def by_oversample(search: Search) -> list[Figures]:
 
 
 def whole_path(search: Search) -> Figures:
-    """As the service answers for a company: which generation is live, the company's vector, its neighbours."""
+    """Return the times of the service's three reads for a company: live generation, vector, neighbours."""
     with closing(ElasticIndex(search.settings)) as index:
 
         def ask(number: int) -> list[str]:
@@ -93,11 +94,11 @@ def whole_path(search: Search) -> Figures:
 
 
 def filtered(search: Search) -> list[Figures]:
-    """By the graph with few and more candidates; and by comparing all that pass, where they are not too many."""
+    """Return figures of filtered searches: by the graph, and exact where few enough companies pass."""
     lines = []
     for share, attribute in SHARES.items():
         passing = len(search.questions.corpus.passing(share))
-        of_share = replace(search, exact=search.questions.exact(share))
+        of_share = replace(search, share=share)
         filters = (FieldFilter(field=f"attributes.{attribute}", any_of=("true",)),)
         ways = [("graph", {"exact_limit": 1, "num_candidates": candidates}) for candidates in FILTERED_CANDIDATES]
         if passing <= MAX_CANDIDATES:
@@ -114,7 +115,7 @@ def filtered(search: Search) -> list[Figures]:
 
 @contextmanager
 def asking(search: Search, *, filters: Sequence[FieldFilter] = ()) -> Iterator[Ask]:
-    """A function that asks the question of a number and returns the ids of the answer."""
+    """Yield a function that runs the question with a given number and returns the ids of its hits."""
     questions = search.questions
     with closing(ElasticIndex(search.settings)) as index:
 
@@ -133,7 +134,7 @@ def asking(search: Search, *, filters: Sequence[FieldFilter] = ()) -> Iterator[A
 
 
 def timed(ask: Ask, search: Search) -> Figures:
-    """Milliseconds of one client that asks every question ROUNDS times, after a warm-up; and recall at K."""
+    """Return the milliseconds of one client that asks every question ROUNDS times after a warm-up, and recall at K."""
     numbers = range(len(search.questions))
     found = [ask(number) for number in numbers]
     times = []
@@ -142,7 +143,7 @@ def timed(ask: Ask, search: Search) -> Figures:
         ask(number)
         times.append(1000 * (perf_counter() - started))
     return {
-        "recall": recall(found, search.exact),
+        "recall": recall(found, search.questions.exact(search.share)),
         "p50": float(np.percentile(times, 50)),
         "p99": float(np.percentile(times, 99)),
         "load": load_average(),
@@ -150,7 +151,7 @@ def timed(ask: Ask, search: Search) -> Figures:
 
 
 def mean_took(search: Search) -> float:
-    """Mean milliseconds that the server says the search by vectors took."""
+    """Return the mean milliseconds that the server reports for the vector search."""
     settings = search.settings
     took = []
     with open_cluster(settings) as cluster:
@@ -167,7 +168,7 @@ def mean_took(search: Search) -> float:
 
 
 def per_second(ask: Ask, search: Search, *, clients: int) -> float:
-    """Questions answered per second to so many threads of one process, each asking as soon as it is answered."""
+    """Return questions answered per second to `clients` threads; each asks again as soon as it has an answer."""
     end = perf_counter() + search.client_seconds
 
     def run(first: int) -> None:

@@ -1,4 +1,4 @@
-"""The server that `benchmarks.elasticsearch` measures, and what it takes of the machine."""
+"""Starts the server that `benchmarks.elasticsearch` measures; reads its memory and disk."""
 
 import os
 import platform
@@ -22,14 +22,14 @@ SECONDS_TO_START = 1_800
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """An Elasticsearch. `pid` is None where it is another machine's or another user's."""
+    """An Elasticsearch server. `pid` is None if it runs on another machine or as another user."""
 
     hosts: tuple[str, ...]
     version: str
     pid: int | None
 
     def memory(self) -> dict[str, float]:
-        """MiB of the process that are its own (heap and buffers), and of files it has mapped; {} if unknown."""
+        """Return MiB of the process: its own (heap and buffers), and of mapped files; {} if unknown."""
         status = Path(f"/proc/{self.pid}/status")
         if self.pid is None or not status.exists():
             return {}
@@ -39,7 +39,7 @@ class Server:
 
 @contextmanager
 def running_server(url: str | None, folder: Path, *, heap: str) -> Iterator[Server]:
-    """The server at `url`, else one started here, whose data stay in `folder` for the next run."""
+    """Yield the server at `url`, else a new one, whose data stay in `folder` for the next run."""
     if url:
         yield Server(hosts=(url,), version=server_version(url), pid=None)
         return
@@ -50,7 +50,7 @@ def running_server(url: str | None, folder: Path, *, heap: str) -> Iterator[Serv
         settings = {"path.data": str(folder / "data")}
         cluster = ElasticsearchCluster(Path(temporary) / "cluster", heap=heap, settings=settings)
         try:
-            # After a kill it writes again what was not flushed, graph and all.
+            # After a kill, the server indexes again all documents that were not flushed.
             cluster.start(timeout=SECONDS_TO_START)
             yield Server(hosts=cluster.urls, version=server_version(cluster.url), pid=cluster.nodes[0].pid)
             cluster.stop()
@@ -59,7 +59,7 @@ def running_server(url: str | None, folder: Path, *, heap: str) -> Iterator[Serv
 
 
 def server_version(url: str) -> str:
-    """The version of the cluster's nodes."""
+    """Return the version of the cluster's nodes."""
     with open_cluster(ElasticSettings(hosts=(url,), name="benchmark")) as cluster:
         nodes = cluster.retrying.nodes.info(filter_path="nodes.*.version")["nodes"]
     return "/".join(sorted({node["version"] for node in nodes.values()}))
@@ -67,7 +67,7 @@ def server_version(url: str) -> str:
 
 @contextmanager
 def open_cluster(settings: ElasticSettings) -> Iterator[Cluster]:
-    """A cluster whose connections are closed again."""
+    """Yield a cluster; close its connections afterwards."""
     cluster = Cluster(settings)
     try:
         yield cluster
@@ -76,7 +76,7 @@ def open_cluster(settings: ElasticSettings) -> Iterator[Cluster]:
 
 
 def index_of(cluster: Cluster, generation: str) -> str:
-    """The Elasticsearch index that holds a generation."""
+    """Return the name of the Elasticsearch index that holds a generation."""
     names = cluster.retrying.indices.get_alias(index=f"{cluster.settings.name}-{generation}-*")
     if len(names) != 1:
         raise SimilarityError(f"{generation} is in {len(names)} indices, not one; begin with an empty --work folder")
@@ -84,7 +84,7 @@ def index_of(cluster: Cluster, generation: str) -> str:
 
 
 def storage(cluster: Cluster, index: str) -> dict[str, float]:
-    """Documents, segments, bytes on disk, and the bytes of the vectors' files as the server counts them.
+    """Return documents, segments, bytes on disk, and bytes of the vectors' files, as the server counts them.
 
     `vectors_vex` is the graph, `_veq` and `_veb` the quantised vectors (int8, int4; binary), `_vec` the whole ones.
     """
@@ -100,7 +100,7 @@ def storage(cluster: Cluster, index: str) -> dict[str, float]:
 
 
 def machine(version: str) -> dict[str, object]:
-    """What the figures belong to; `load` is that of the last minute and includes the benchmark's own."""
+    """Return the processor, memory and versions that the figures belong to, and the date."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text(encoding="utf-8").splitlines() if information.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -117,5 +117,5 @@ def machine(version: str) -> dict[str, object]:
 
 
 def load_average() -> float:
-    """How many processes wanted a processor in the last minute, the benchmark's and others'."""
+    """Return the load average of the last minute, of the benchmark and all other processes."""
     return round(os.getloadavg()[0], 1)

@@ -1,13 +1,13 @@
-"""Swaps of the live generation under load: errors, answers of two generations, how soon every process follows.
+"""Measures swaps of the live generation under load: errors, mixed answers, and how soon every process follows.
 
     python -m benchmarks.elasticsearch_swaps --index companies.db
 
 Two generations hold the same real companies and differ in one mark (the time of embedding), which every
-hit carries. Several processes, as replicas of a service would, ask live -> get -> similar: first as fast as
-they can, which is the capacity measured, then at half of that in an open loop (requests start when they
-are due, however long others take), while the generations are swapped by `rollback` again and again. A
-request that meets a vanished generation is asked once more, as the service does. The promise: no errors, no
-mixed answers, and every request that starts a second after `rollback` returned is answered by the new one.
+hit carries. Several processes, as replicas of a service would, call live -> get -> similar. First they ask as fast
+as they can, to measure the capacity. Then they ask at half of that rate in an open loop (requests start when they
+are due, however long others take), while `rollback` swaps the generations repeatedly. A request whose generation
+has been removed is sent once more, as the service does. The promise: no errors, no mixed answers, and every
+request that starts a second or more after `rollback` returned is answered by the new generation.
 """
 
 import argparse
@@ -41,7 +41,7 @@ ALLOWED_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Answer:
-    """One request: due and begun (seconds of the system's clock), how long from when it was due, and what came."""
+    """One request: its start (system clock), the seconds from its due time to its answer, and the outcome."""
 
     begun: float
     seconds: float
@@ -53,7 +53,7 @@ Answers: TypeAlias = "multiprocessing.Queue[list[Answer]]"
 
 
 def ask(index: CompanyIndex, company_id: str) -> tuple[str, str]:
-    """The generation that answered, and what is wrong with the answer (empty if nothing)."""
+    """Return the generation that answered, and the fault of the answer (empty if there is none)."""
     try:
         return _ask(index, company_id)
     except UnknownGeneration:
@@ -71,7 +71,7 @@ def _ask(index: CompanyIndex, company_id: str) -> tuple[str, str]:
 
 
 def replica(hosts: tuple[str, ...], ids: Sequence[str], until: float, rate: float | None, answers: Answers) -> None:
-    """One process of a service: asks until a time, so many requests a second or (None) as fast as it can."""
+    """Run one process of a service: ask until `until`, at `rate` requests a second or (None) as fast as it can."""
     choice = np.random.default_rng()
     found: list[Answer] = []
     with closing(ElasticIndex(ElasticSettings(hosts=hosts, name=NAME))) as index:
@@ -99,7 +99,7 @@ def asked(
     seconds: float,
     rate: float | None,
 ) -> "tuple[list[multiprocessing.process.BaseProcess], Answers, float]":
-    """Starts the replicas; their processes, where their answers come, and when they stop."""
+    """Start the replicas; return their processes, the queue of their answers, and the time at which they stop."""
     answers: Answers = context.Queue()
     until = time.time() + seconds
     each = rate / replicas if rate else None
@@ -110,7 +110,7 @@ def asked(
 
 
 def collected(workers: "Sequence[multiprocessing.process.BaseProcess]", answers: Answers, until: float) -> list[Answer]:
-    """All answers, once the replicas have stopped."""
+    """Return all answers after the replicas have stopped."""
     try:
         found = [answer for _ in workers for answer in answers.get(timeout=max(0.0, until - time.time()) + 60)]
     except queue.Empty:
@@ -121,7 +121,7 @@ def collected(workers: "Sequence[multiprocessing.process.BaseProcess]", answers:
 
 
 def fill(index: ElasticIndex, corpus: Corpus) -> None:
-    """Loads the corpus as both generations, once, and makes the second one live."""
+    """Load the corpus as both generations, once, and make the second one live."""
     known = {generation.name: generation.state for generation in index.generations()}
     for name, mark in MARKS.items():
         if known.get(name) in {GenerationState.LIVE, GenerationState.PREVIOUS}:
@@ -138,7 +138,7 @@ def fill(index: ElasticIndex, corpus: Corpus) -> None:
 
 
 def swap(index: ElasticIndex, *, swaps: int, pause: float) -> list[tuple[float, str]]:
-    """Rolls back again and again; when each returned, and what has been live since."""
+    """Roll back `swaps` times; return the time at which each returned, and the generation live since then."""
     done = []
     for _ in range(swaps):
         time.sleep(pause)
@@ -150,7 +150,7 @@ def swap(index: ElasticIndex, *, swaps: int, pause: float) -> list[tuple[float, 
 
 
 def slowest_to_follow(answers: Sequence[Answer], swaps: Sequence[tuple[float, str]]) -> float:
-    """Seconds after a rollback returned in which a request still began and was answered by the generation before."""
+    """Return the most seconds after a rollback at which a request began that the old generation answered."""
     slowest = 0.0
     for (at, live), (end, _) in zip(swaps, [*swaps[1:], (float("inf"), "")], strict=True):
         # The next swap takes effect a little before it returns.
@@ -162,11 +162,11 @@ def slowest_to_follow(answers: Sequence[Answer], swaps: Sequence[tuple[float, st
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Swaps of the live generation under load.")
     parser.add_argument("--index", type=Path, required=True, help="embedded index with companies and their vectors")
-    parser.add_argument("--limit", type=int, help="take so many of its companies")
+    parser.add_argument("--limit", type=int, help="use only this many of its companies")
     parser.add_argument("--work", type=Path, default=Path(".cache/elasticsearch-swaps"), help="for the server's data")
     parser.add_argument("--url", help="use this server instead of starting one")
-    parser.add_argument("--heap", default="2g", help="of the server that is started")
-    parser.add_argument("--replicas", type=int, default=4, help="processes that ask")
+    parser.add_argument("--heap", default="2g", help="heap of the server that is started")
+    parser.add_argument("--replicas", type=int, default=4, help="number of processes that ask")
     parser.add_argument("--swaps", type=int, default=20)
     parser.add_argument("--pause", type=float, default=2.0, help="seconds between swaps")
     parser.add_argument("--capacity-seconds", type=float, default=15.0)
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def show(answers: Sequence[Answer], swaps: Sequence[tuple[float, str]], *, capacity: float) -> None:
-    """Prints the figures and whether the promise was kept."""
+    """Print the figures and whether the promise was kept."""
     problems = [answer.problem for answer in answers if answer.problem]
     milliseconds = 1000 * np.array([answer.seconds for answer in answers])
     near = [1000 * answer.seconds for answer in answers if any(abs(answer.begun - at) < 0.5 for at, _ in swaps)]

@@ -60,7 +60,7 @@ HEADS = {
 
 
 def show(title: str, lines: Sequence[Figures], columns: Mapping[str, str]) -> None:
-    """A table under a title; figures that a line lacks are left empty."""
+    """Print a table under a title; figures that a line lacks are left empty."""
     cells = [[HEADS.get(name, name) for name in columns]]
     cells += [[form.format(line[name]) if name in line else "" for name, form in columns.items()] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -72,7 +72,7 @@ def show(title: str, lines: Sequence[Figures], columns: Mapping[str, str]) -> No
 
 
 def show_pairs(title: str, pairs: Sequence[tuple[str, str]]) -> None:
-    """A table of names and values."""
+    """Print a table of names and values."""
     width = max(len(name) for name, _ in pairs)
     print(f"\n{title}\n")
     for name, value in pairs:
@@ -82,7 +82,7 @@ def show_pairs(title: str, pairs: Sequence[tuple[str, str]]) -> None:
 def space(
     loaded: Figures, before: Figures, merged: Figures, *, dimension: int, vectors: VectorType
 ) -> list[tuple[str, str]]:
-    """Speed of the load, disk and memory of one generation, beside the formula."""
+    """Return rows with the speed of the load, disk and memory of one generation, beside Elastic's formula."""
     documents = merged["documents"]
     return [
         ("docs/s through upsert", f"{loaded['docs_per_second']:,.0f} ({loaded['writers']} writers)"),
@@ -97,7 +97,7 @@ def space(
 
 
 def memory(figures: Figures) -> str:
-    """Heap and buffers, and files, of the server's process."""
+    """Return the text of the server's memory: heap and buffers, and mapped files."""
     if "anon" not in figures:
         return "unknown (another machine)"
     return f"{figures['anon']:,.0f} MiB, {figures['file']:,.0f} MiB"

@@ -1,12 +1,12 @@
-"""How fast the encoder is, beside sentence-transformers with the same weights, threads and texts.
+"""Compares the speed of the encoder with sentence-transformers: same weights, threads and texts.
 
     pip install 'sentence-transformers[onnx,openvino]<6' nncf datasets openvino
     python -m benchmarks.encoder
     python -m benchmarks.encoder --companies companies.jsonl.gz --judged FOLDER --json encoder.json
 
 The peers' weights are read back from the bundle (`training.model.restore`). All contenders take turns in
-one process: each round gives the next slice of texts to every one, in a new order, so that whatever
-else the machine does falls on all. The table shows medians over the rounds, and our speed relative
+one process: each round gives the next slice of texts to every contender, in a new order, so that other
+work on the machine affects all of them. The table shows medians over the rounds, and our speed relative
 to each peer with a 95 % bootstrap interval over the rounds. Peers run with their documented settings
 and the fastest of four batch sizes. Peers that are not installed are named and left out.
 """
@@ -36,7 +36,7 @@ from training.evaluate.ranking import rank
 SAMPLE = Path("data/sample/companies.jsonl")
 MAX_CORPUS = 6_000
 OURS = ("ours, onnxruntime", "ours, openvino")
-# What the project promises: lower end of the interval of (ours) / (peer).
+# The promises of the project: lower end of the interval of (ours) / (peer).
 TARGETS = {
     ("ours, onnxruntime", "sentence-transformers, torch float32"): 2.0,
     ("ours, best", "sentence-transformers, torch bfloat16"): 1.1,
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """How many times faster `ours` is than `peer`: median over rounds, 95 % interval, and the promise."""
+    """The speed of `ours` divided by that of `peer`: median over rounds, 95 % interval, and the promise."""
 
     ours: str
     peer: str
@@ -71,7 +71,7 @@ class Ratio:
 def take_turns(
     contenders: dict[str, Encode], texts: Sequence[str], *, rounds: int, size: int
 ) -> dict[str, list[float]]:
-    """Seconds of each contender in each round; every round takes the next `size` texts."""
+    """Return the seconds of each contender in each round; every round takes the next `size` texts."""
     order = list(contenders)
     shuffle = random.Random(0)
     seconds: dict[str, list[float]] = {name: [] for name in order}
@@ -86,7 +86,7 @@ def take_turns(
 
 
 def ratio(seconds: dict[str, list[float]], ours: str, peer: str, target: float | None) -> Ratio:
-    """The bootstrap resamples rounds; the statistic is the median of the rounds' own ratios."""
+    """Return the median of the rounds' ratios, with a bootstrap interval over rounds."""
     ratios = np.array(seconds[peer]) / np.array(seconds[ours])
     draws = np.random.default_rng(0).integers(len(ratios), size=(10_000, len(ratios)))
     low, high = np.quantile(np.median(ratios[draws], axis=1), [0.025, 0.975])
@@ -94,7 +94,7 @@ def ratio(seconds: dict[str, list[float]], ours: str, peer: str, target: float |
 
 
 def our_encoders(bundle: ModelBundle, threads: int) -> dict[str, Encode]:
-    """The bundle on each runtime that is installed."""
+    """Return the bundle's encoder on each runtime that is installed."""
     encoders: dict[str, Encode] = {OURS[0]: TextEncoder(bundle, threads).encode}
     try:
         encoders[OURS[1]] = TextEncoder(bundle, threads, "openvino").encode
@@ -104,7 +104,7 @@ def our_encoders(bundle: ModelBundle, threads: int) -> dict[str, Encode]:
 
 
 def compare(seconds: dict[str, list[float]]) -> list[Ratio]:
-    """Our runtimes against every peer, then the promises; "best" is the faster by median."""
+    """Return the ratios of our runtimes to every peer, then those of the promises; "best": the faster by median."""
     ours = [name for name in seconds if name in OURS]
     peers = [name for name in seconds if name not in OURS]
     int8 = [name for name in peers if "int8" in name]
@@ -121,14 +121,14 @@ def compare(seconds: dict[str, list[float]]) -> list[Ratio]:
 
 
 def cpu_flags() -> set[str]:
-    """What the processor can do, as Linux names it; empty elsewhere."""
+    """Return the processor's features as Linux names them; empty on other systems."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     return {flag for line in lines if line.startswith("flags") for flag in line.split(":")[1].split()}
 
 
 def machine(threads: int) -> dict[str, object]:
-    """What the figures depend on."""
+    """Return the processor, threads, load and Python version that the figures depend on."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
@@ -143,7 +143,7 @@ def machine(threads: int) -> dict[str, object]:
 
 
 def ranking_quality(encode: Encode, options: argparse.Namespace, bundle: ModelBundle) -> float | None:
-    """nDCG@10 on the judged development pairs, prepared text; None without them."""
+    """Return nDCG@10 on the judged development pairs with prepared texts; None without the pairs."""
     if options.judged is None:
         return None
     judgements = read_relevance_labels(judged_split(options.judged, "dev"))
@@ -152,7 +152,7 @@ def ranking_quality(encode: Encode, options: argparse.Namespace, bundle: ModelBu
 
 
 def mean_cosine(vectors: NDArray[np.float32], reference: NDArray[np.float32]) -> float:
-    """The mean cosine of matching rows (bfloat16 rows are not quite of unit norm)."""
+    """Return the mean cosine of matching rows; bfloat16 rows are not exactly of unit norm."""
     products = np.einsum("nd,nd->n", vectors, reference)
     return float((products / np.linalg.norm(vectors, axis=1) / np.linalg.norm(reference, axis=1)).mean())
 
@@ -178,13 +178,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--bundle", type=Path, help="folder of the bundle (default: the one that ships)")
     parser.add_argument("--model", help="the peers' model: id, folder or package (default: the bundle's own weights)")
     parser.add_argument("--cache", type=Path, default=Path(".cache/encoder-peers"), help="where peers keep exports")
-    parser.add_argument("--texts", type=int, default=600, help="texts in a round")
+    parser.add_argument("--texts", type=int, default=600, help="number of texts in a round")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--peers", choices=["all", "none"], default="all")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     options = parser.parse_args(arguments)
-    # Before any tokenizer starts its own pool: equal threads mean these too.
+    # Set before any tokenizer starts its thread pool, which counts as threads of the contender too.
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
 
     bundle = ModelBundle.load(options.bundle or seed_folder())
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from benchmarks.encoder_peers import peers
 
         model = options.model or str(bundle.folder)
-        # What is exported of one model is no other's.
+        # Each model has its own exports.
         cache = options.cache / Path(model).name
         contenders |= peers(model, cache, texts, threads=options.threads, max_tokens=bundle.manifest.max_tokens)
     first = texts[: min(200, len(texts))]

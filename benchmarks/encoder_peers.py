@@ -1,7 +1,6 @@
 """The peers of `benchmarks.encoder`: sentence-transformers with each of its documented backends.
 
-See https://sbert.net/docs/sentence_transformer/usage/efficiency.html. Exports are made once and
-kept in the cache folder.
+See https://sbert.net/docs/sentence_transformer/usage/efficiency.html. Exported models are kept in the cache folder.
 """
 
 import importlib.util
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
 
 BATCH_SIZES = (8, 16, 32, 64)
 CALIBRATION_TEXTS = 300
-# Quantised for these instructions by export_dynamic_quantized_onnx_model.
+# export_dynamic_quantized_onnx_model quantises for these instruction sets.
 ONNX_INT8 = ("avx512_vnni", "avx2")
 
 
 def peers(model: str, cache: Path, texts: Sequence[str], *, threads: int, max_tokens: int) -> dict[str, Encode]:
-    """Each backend that is installed, warmed up, with the fastest of four batch sizes."""
+    """Return each installed backend, warmed up, with the fastest of four batch sizes."""
     if importlib.util.find_spec("sentence_transformers") is None:
         print("left out: sentence-transformers (pip install 'sentence-transformers[onnx,openvino]')")
         return {}

@@ -1,7 +1,7 @@
-"""A load generator for HTTP/1.1 with keep-alive: closed loop (as fast as it is answered) and open loop (at a rate).
+"""A load generator for HTTP/1.1 with keep-alive: closed loop (the next request after an answer) and open loop (a rate).
 
-An open loop sends when the time has come, whether the answers before have come or not, as users do; a
-closed one would slow down with the server and hide its overload (coordinated omission).
+An open loop sends each request when it is due, even if earlier answers are outstanding, as users do. A closed loop
+slows down with the server and so hides its overload (coordinated omission).
 """
 
 import asyncio
@@ -16,14 +16,14 @@ NO_ANSWER = 0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One request's end: seconds since it was due, and the HTTP status, NO_ANSWER where none came."""
+    """The outcome of one request: seconds since it was due, and the HTTP status, or NO_ANSWER."""
 
     status: int
     seconds: float
 
 
 def get(path: str, *, host: str = "127.0.0.1") -> Request:
-    """A GET request as it is sent."""
+    """Return the bytes of a GET request."""
     return f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\r\n".encode()
 
 
@@ -35,10 +35,10 @@ class Connections:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def ask(self, request: Request, *, timeout: float) -> int:
-        """The status of the answer to a request, NO_ANSWER if none came in time.
+        """Return the status of the answer to a request; NO_ANSWER if none came within `timeout` seconds.
 
-        A server may close an idle connection just when it is used again; then the request is sent once
-        more on a new one, as browsers do (RFC 9112, 9.3.1).
+        A server may close an idle connection at the moment of its next use. Then the request is sent once
+        more on a new connection, as browsers do (RFC 9112, 9.3.1).
         """
         while True:
             reused = bool(self._idle)
@@ -64,13 +64,13 @@ class Connections:
         return status
 
     def close(self) -> None:
-        """Closes those that are idle."""
+        """Close the idle connections."""
         for _, writer in self._idle:
             writer.close()
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bool]:
-    """The status, once the whole answer is read, and whether the connection stays open."""
+    """Read one answer; return its status, and whether the connection stays open."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     status = int(head[9:12])
     if b"transfer-encoding: chunked" in head:
@@ -85,7 +85,7 @@ async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bool]:
 async def closed_loop(
     port: int, next_request: Callable[[], Request], *, connections: int, seconds: float, timeout: float = 10.0
 ) -> list[Answer]:
-    """As many requests as are answered in so many seconds by so many connections, one after another on each."""
+    """Send requests for `seconds`, one after another on each connection; return their answers."""
     pool, answers, end = Connections(port), list[Answer](), time.perf_counter() + seconds
 
     async def one_after_another() -> None:
@@ -102,7 +102,7 @@ async def closed_loop(
 async def open_loop(
     port: int, next_request: Callable[[], Request], *, rate: float, seconds: float, timeout: float = 10.0
 ) -> list[Answer]:
-    """`rate` requests a second, evenly spaced, for so many seconds, whatever becomes of them."""
+    """Send `rate` requests a second for `seconds`, evenly spaced, without waiting for answers; return the answers."""
     pool, answers, began = Connections(port), list[Answer](), time.perf_counter()
 
     async def ask(due: float) -> None:
@@ -120,7 +120,7 @@ async def open_loop(
 
 
 def summary(answers: list[Answer], *, seconds: float) -> str:
-    """A line: answers a second, p50, p95 and p99 of those with status 200, and how many had which status."""
+    """Return a line with answers a second, p50, p95 and p99 of those with status 200, and the count of each status."""
     times = sorted(answer.seconds * 1000 for answer in answers if answer.status == 200)
     statuses: dict[int, int] = {}
     for answer in answers:

@@ -6,10 +6,13 @@
 Companies and vectors are made up from a seed. Index and NumPy answer the same queries in turns, and
 recall (the share of the 10 nearest by float64 brute force that was returned) stands beside every
 search. Filters keep 1, 10 and 50 % of the companies; "first" includes reading the filter from the
-file, "again" is the same filter on an unchanged index.
+file, "again" is the same filter on an unchanged index. "bytes read once" is the time to read all
+vectors from memory, below which no exact search gets. Searches of one and of two threads at once
+are counted for a second each, in turns.
 """
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -17,6 +20,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -35,6 +39,7 @@ Rows: TypeAlias = NDArray[np.int64]
 
 DIMENSION = 384
 K = 10
+ROUNDS, SECONDS = 5, 1.0  # of searches at once
 SHARES = (1, 10, 50)  # percent of the companies that a filter keeps
 DESCRIPTION_WORDS = 60
 VOCABULARY = 5_000
@@ -92,6 +97,8 @@ def measure(path: Path, *, size: int, queries: int, seed: int) -> Iterator[Line]
         index.similar(GENERATION.name, questions[0], k=K)
         yield Line(companies=size, what="open and first search", median=1000 * (time.perf_counter() - started))
         yield searching(index, vectors, questions)
+        yield Line(companies=size, what="bytes read once", median=milliseconds_to_read(vectors, times=20))
+        yield from at_once(index, questions)
         for share in SHARES:
             rows = np.flatnonzero([share_tag(share) in company.tags for company in companies])
             yield from searching_filtered(index, vectors, questions, rows=rows, share=share)
@@ -115,6 +122,40 @@ def searching(index: SqliteIndex, vectors: Vector, questions: Vector) -> Line:
         exact=lambda question: nearest(vectors.astype(np.float64) @ question, everything),
         companies=len(vectors),
     )
+
+
+def milliseconds_to_read(vectors: Vector, *, times: int) -> float:
+    """The median time in which one thread reads all bytes."""
+    taken = []
+    for _ in range(times):
+        started = time.perf_counter()
+        vectors.view(np.uint64).max()
+        taken.append(1000 * (time.perf_counter() - started))
+    return float(np.median(taken))
+
+
+def at_once(index: SqliteIndex, questions: Vector) -> Iterator[Line]:
+    """Searches a second of one and of two threads, the medians of rounds in turns."""
+    rates_of: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(ROUNDS):
+        for threads, rates in rates_of.items():
+            started = time.perf_counter()
+            with ThreadPoolExecutor(threads) as pool:
+                running = [pool.submit(searches_until, index, questions, started + SECONDS) for _ in range(threads)]
+                searches = sum(each.result() for each in running)
+            rates.append(searches / (time.perf_counter() - started))
+    companies = index.stats(GENERATION.name).companies
+    for threads, rates in rates_of.items():
+        yield Line(companies=companies, what=f"searches of {threads} at once", per_second=float(np.median(rates)))
+
+
+def searches_until(index: SqliteIndex, questions: Vector, end: float) -> int:
+    """The number of searches that one thread makes until `end`."""
+    for count, question in enumerate(itertools.cycle(questions)):
+        if time.perf_counter() >= end:
+            return count
+        ids(index, question, ())
+    raise AssertionError("there are no questions")
 
 
 def searching_filtered(
@@ -230,7 +271,7 @@ def documents(companies: Sequence[Company], vectors: Vector, *, version: int) ->
 def print_table(lines: Sequence[Line]) -> None:
     print(f"{machine()}\n")
     print(
-        f"{'companies':>9}  {'what':<26} {'median ms':>9} {'p95 ms':>8} {'NumPy ms':>8} {'recall@10':>9} {'docs/s':>8}"
+        f"{'companies':>9}  {'what':<26} {'median ms':>9} {'p95 ms':>8} {'NumPy ms':>8} {'recall@10':>9} {'per s':>8}"
     )
     for line in lines:
         cells = (line.median, line.p95, line.numpy, line.recall)

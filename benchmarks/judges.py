@@ -1,4 +1,4 @@
-"""How far do judges agree, and how well could any ranking do?
+"""Measures the agreement of judges, and the ceiling that it sets for any ranking.
 
     python -m benchmarks.judges --judged dev.tsv
 

@@ -1,21 +1,21 @@
-"""Does an encoder find competitors across languages?
+"""Measures how well an encoder finds competitors across languages.
 
     python -m benchmarks.languages --retold languages_dev.jsonl --judged dev.tsv --companies companies.jsonl \
         --index companies.db
 
 Three tables:
 
-- *retold* (with `--retold`, `--judged` and `--companies`): judged anchors told in other languages, against their
+- *retold* (with `--retold`, `--judged` and `--companies`): judged anchors described in other languages, against their
   English candidates: nDCG@10 and AUC of the cosine, and own@1, how often the nearest of all English texts is the
   anchor's own. The same anchors in English for comparison, and all judged anchors in English. Intervals are of the
   mean over anchors.
-- *probabilities* (with all of these, and `--index`): the same retold anchors asked as free texts, by `business`: the
+- *probabilities* (with all of these, and `--index`): the same retold anchors as free-text queries, by `business`: the
   mean probability of their judged candidates, the share of competitors, and the calibration error. A candidate that is
   not among the first hits counts as probability 0.
 - *groups* (with `--index`, which holds vectors of this bundle): 60 invented companies in ten languages, six groups
-  (`language_companies.tsv`), as free texts: how many of their ten nearest, by `business`, are of the right group, and
-  the mean probability that is shown. A company is of a group by its industry or by the words of its description
-  (`language_groups.tsv`). Texts and rules were written before any encoder was asked.
+  (`language_companies.tsv`), as free-text queries: the number of their first ten hits, by `business`, that are of the
+  right group, and the mean probability of the hits. The group of a company follows from its industry or the words of
+  its description (`language_groups.tsv`). Texts and rules were written before any encoder was measured.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""How often a matched row is right, for each kind of match, and how much of a list is matched at all.
+"""Measures the precision of matched rows for each kind of match, and the share of rows that are matched.
 
     python -m benchmarks.matching --companies companies.jsonl.gz
     python -m benchmarks.matching --companies companies.jsonl.gz --rows 1000 --seed 2
 
-Every fifth company is kept out of the index. Names and websites of companies that are in it and of
-as many that are not are written as people write them: without legal form, in other letters, with one
-typing error, cut short, with https:// and a path. The answer for a company that is in the index is
-its id; for one that is not, every match is wrong. `similarity.search.names.confidence` holds the precisions
+Every fifth company is kept out of the index. Half of the rows are companies in the index, half are companies that
+are not. Their names and websites are varied as people write them: without legal form, in other letters, with one
+typing error, shortened, with https:// and a path. For a company in the index the right answer is its id; for one
+that is not, every match is wrong. `similarity.search.names.confidence` holds the precisions
 by kind, rounded down. Half of a list being unknown is harder than most lists are.
 """
 
@@ -41,7 +41,7 @@ from similarity.search.names.rows import ListedCompany, Match
 Asking: TypeAlias = Callable[[Company, random.Random], ListedCompany | None]
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-KEPT_OUT = 5  # one company in so many
+KEPT_OUT = 5  # one company in this many is kept out of the index
 VECTOR = np.array([1, 0, 0, 0], dtype=np.float32)
 COLUMNS = Columns(attributes={"market_cap": "market_cap"})
 SIZE = parse_schema(["market_cap:ordinal=nano,micro,small,mid,large,mega"], size="market_cap")
@@ -51,7 +51,7 @@ GENERATION = Generation(name="bench", encoder_id="none", bundle_id="none", dimen
 
 @dataclass(frozen=True)
 class Case:
-    """One row, how it was made, and the company it should give: None where that is not in the index."""
+    """One row, the way it was made, and the id of its company; None if the company is not in the index."""
 
     asking: str
     row: ListedCompany
@@ -61,7 +61,12 @@ class Case:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--companies", type=Path, required=True, help="JSONL of companies, may be gzipped")
-    parser.add_argument("--rows", type=int, default=400, help="rows of each kind of asking, half of them unknown")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=400,
+        help="rows of each kind, half of them of unknown companies",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--as-typed", action="store_true", help="match as the search box does, not as a list")
     options = parser.parse_args()
@@ -85,7 +90,7 @@ def main() -> None:
 
 
 def read(path: Path) -> list[Company]:
-    """All companies that can be read."""
+    """Return all valid companies of the file."""
     opened = gzip.open if path.suffix == ".gz" else open
     companies = []
     with opened(path, "rt", encoding="utf-8") as lines:
@@ -120,7 +125,7 @@ def fill(index: SqliteIndex, companies: Sequence[Company]) -> None:
 
 
 def made(companies: Sequence[Company], count: int, chance: random.Random, *, known: bool = False) -> Iterator[Case]:
-    """`count` rows of each kind of asking."""
+    """Yield `count` rows of each kind."""
     for asking, ask in ASKINGS.items():
         rows = 0
         while rows < count:
@@ -132,7 +137,7 @@ def made(companies: Sequence[Company], count: int, chance: random.Random, *, kno
 
 
 def named(change: Callable[[str, random.Random], str]) -> Asking:
-    """Asks by a changed name; not where the change changes nothing."""
+    """Return a kind of row with a changed name; companies whose name the change leaves equal are skipped."""
 
     def ask(company: Company, chance: random.Random) -> ListedCompany | None:
         name = change(company.name, chance)

@@ -1,11 +1,11 @@
-"""How soon a message can be found: from its sending to Kafka until a search returns its company.
+"""Measures the time from sending a message to Kafka until a search returns its company.
 
-python -m benchmarks.pipelines_latency
+    python -m benchmarks.pipelines_latency
 
-Real servers, started as the tests start them; `pipelines.stream` as a user runs it, with bundles of at most
+Starts real servers as the tests do, and runs `pipelines.stream` as a user does, with bundles of at most
 `--bundle-seconds`. Elasticsearch refreshes every `--refresh-seconds`, so a message waits for half of that on
-average before anything that we do counts; the embedded index needs no refresh. Messages come one at a time at
-random moments, so that none meets the rhythm of bundles or refreshes.
+average, however fast the pipeline is; the embedded index needs no refresh. Messages are sent one at a time at
+random moments, so that they are not in step with bundles or refreshes.
 """
 
 import argparse
@@ -37,7 +37,7 @@ WARM_UP = 5
 
 @contextmanager
 def runner_options(name: str, folder: Path) -> Iterator[Sequence[str]]:
-    """The options with which a job runs on Prism or Flink."""
+    """Yield the options with which a job runs on Prism or Flink."""
     if name == "Prism":
         with Prism(folder / "prism") as prism:
             yield prism.beam_options(streaming=True)
@@ -47,7 +47,7 @@ def runner_options(name: str, folder: Path) -> Iterator[Sequence[str]]:
 
 
 def delays(story: Story, *, count: int) -> list[float]:
-    """Seconds from sending to being found, for each of so many companies, one after the other."""
+    """Return the delays of `count` companies in seconds, sent one after the other."""
     found = []
     choice = random.Random(1)
     with closing(open_index(story.target, {})) as index:
@@ -58,7 +58,7 @@ def delays(story: Story, *, count: int) -> list[float]:
 
 
 def delay_of(story: Story, index: CompanyIndex, company_id: str) -> float:
-    """Seconds from sending one company to its being found by its name."""
+    """Return the seconds from sending one company until it is found by its name."""
     name = f"Quick {company_id}"
     began = time.perf_counter()
     story.send({"id": company_id, "name": name, "description": f"Makes parts number {company_id} for machines."})
@@ -70,7 +70,7 @@ def delay_of(story: Story, index: CompanyIndex, company_id: str) -> float:
 
 
 def is_live(target: str) -> bool:
-    """Whether there is something to search."""
+    """Return whether the index has a live generation."""
     try:
         with closing(open_index(target, {})) as index:
             return bool(index.live())
@@ -79,7 +79,7 @@ def is_live(target: str) -> bool:
 
 
 def measure(name: str, target: str, folder: Path, kafka: KafkaBroker, *, count: int, more: Sequence[str]) -> None:
-    """Prints a line of the table."""
+    """Measure one runner with one index, and print a line of the table."""
     where = "Elasticsearch" if target.startswith("http") else "embedded"
     with runner_options(name, folder) as options:
         story = Story(folder, kafka=kafka, target=target, runner=options)
@@ -92,9 +92,9 @@ def measure(name: str, target: str, folder: Path, kafka: KafkaBroker, *, count: 
 
 
 def main() -> None:
-    """Reads the options and measures."""
+    """Read the options and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=60, help="messages of each runner")
+    parser.add_argument("--count", type=int, default=60, help="number of messages for each runner")
     parser.add_argument("--bundle-seconds", type=float, default=0.5)
     parser.add_argument("--refresh-seconds", type=float, default=1.0)
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""How often the first reason of a hit is one that a person would give.
+"""Measures how often the first reason of a hit is one that a person picked.
 
     python -m benchmarks.reason_phrases
 

@@ -1,11 +1,11 @@
-"""What it costs to say which phrases carry the matches of ten hits, and whether what is said is so.
+"""Measures the time to find the phrases that carry the matches of ten hits, and whether their weights are right.
 
-python -m benchmarks.reasons --index FILE
+    python -m benchmarks.reasons --index FILE
 
-For random companies of an index that was made with the shipped model: the time of `Explainer.phrases` for
-a company and its ten nearest, with nothing remembered and again with everything, by one and by all
-threads. And for the strongest phrase of each first hit: how far its weight is from the drop of the cosine
-when that phrase is deleted by hand and the description encoded anew.
+Uses random companies of an index made with the shipped bundle. Measures the time of `Explainer.phrases` for a company
+and its ten nearest, with an empty and with a full cache, on one thread and on all. For the strongest phrase of each
+first hit, compares its weight with the drop of the cosine when the phrase is deleted and the description encoded
+again.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Asked = tuple[Company, list[Company]]
 
 
 def questions(index: SqliteIndex, count: int) -> list[Asked]:
-    """Random companies, each with its nearest."""
+    """Return `count` random companies, each with its nearest."""
     live = index.live().name
     ids = [document.id for document in next(index.versions(live, batch_size=100_000))]
     chosen = random.Random(5).sample(ids, min(2 * count, len(ids)))
@@ -43,14 +43,14 @@ def questions(index: SqliteIndex, count: int) -> list[Asked]:
 
 
 def seconds(explainer: Explainer, asked: Asked) -> float:
-    """One explanation."""
+    """Return the seconds that one explanation takes."""
     began = time.perf_counter()
     explainer.phrases([asked[0]], asked[1])
     return time.perf_counter() - began
 
 
 def print_costs(asked: list[Asked], bundle: ModelBundle) -> None:
-    """Medians, cold and warm; a new memory for every company."""
+    """Print the median times with an empty and with a full cache; every company has a new cache."""
     for threads in sorted({1, available_threads()}):
         encoder = TextEncoder(bundle, threads=threads)
         cold, warm = [], []
@@ -66,13 +66,13 @@ def print_costs(asked: list[Asked], bundle: ModelBundle) -> None:
 
 
 def without(company: Company, phrase: ExplainingPhrase) -> Company:
-    """The company with that phrase deleted from its description."""
+    """Return the company with the phrase deleted from its description."""
     text = company.description
     return replace(company, description=text[: phrase.start] + " " + text[phrase.end :])
 
 
 def deviation(encoder: TextEncoder, anchor: Company, hit: Company, phrase: ExplainingPhrase) -> float:
-    """How far the weight is from the drop that deleting the phrase by hand makes."""
+    """Return the difference of the weight from the drop of the cosine without the phrase."""
     cut, other = (anchor, hit) if phrase.of is Side.ANCHOR else (hit, anchor)
     texts = [embedding_text(each, encoder.text_settings) for each in (cut, without(cut, phrase), other)]
     whole, left, opposite = encoder.encode(texts)
@@ -80,7 +80,7 @@ def deviation(encoder: TextEncoder, anchor: Company, hit: Company, phrase: Expla
 
 
 def main() -> None:
-    """Reads the options and measures."""
+    """Read the options and print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--index", type=Path, required=True, help="index file")
     parser.add_argument("--companies", type=int, default=20, help="random companies of it (%(default)s)")

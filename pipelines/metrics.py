@@ -77,7 +77,7 @@ class WorkerMetrics:
                     continue  # another worker process of this machine has it
                 self.port = candidate
             if self.port is None:
-                raise OSError(f"no port from {port} to {port + PORTS_TRIED - 1} is free for metrics")
+                raise OSError(f"no port from {port} to {port + PORTS_TRIED - 1} is free for metrics; choose another")
             return self.port
 
 

@@ -152,11 +152,12 @@ def pool_prior(prior: float, *, positives: int, negatives: int, unlabelled: int)
     Raises:
         InvalidInput: by the prior, no competitor or no other company is left in the unlabelled pool.
     """
-    left = prior * (positives + negatives + unlabelled) - positives
+    total = positives + negatives + unlabelled
+    left = prior * total - positives
     if not 0 < left < unlabelled:
         raise InvalidInput(
-            f"a share of {prior} of {positives + negatives + unlabelled:,} pairs leaves {left:,.0f} competitors for "
-            f"{unlabelled:,} unlabelled pairs; it cannot be right"
+            f"the share {prior} of {total:,} pairs leaves {left:,.0f} competitors for {unlabelled:,} unlabelled pairs: "
+            f"it must be between {positives / total:.4f} and {(positives + unlabelled) / total:.4f} (--known)"
         )
     return left / unlabelled
 

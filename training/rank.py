@@ -110,7 +110,7 @@ def fit_comparable(
         for anchor, (ids, _) in zip([each for each in peers if each in corpus.row_of], found, strict=True)
     ]
     if not any(each.any() for each in listed):
-        raise InvalidInput("no listed peer is among the candidates of its anchor; are the ids those of the index?")
+        raise InvalidInput("no listed peer is among its anchor's candidates; use the ids of the index in --peers")
     rising = [name not in FALLING for name in COMPARABLE]
     weights, _ = fit_logistic(np.concatenate(matrices), np.concatenate(listed), rising=rising)
     weights[1:] *= FACTS_KEPT
@@ -279,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         judgements = read_judgements(options.judged)
         judged = judged_anchors(corpus, judgements, shares=SHARES, seed=options.seed)
         if not judged:
-            raise InvalidInput(f"the index holds no pair of {options.judged}")
+            raise InvalidInput(f"the index holds no pair of {options.judged}; pass the index with its companies")
         weight = options.unlabelled_weight
         unlabelled = unlabelled_candidates(corpus, judgements) if weight else []
         ranker = fit_business(judged, unlabelled, encoder_id=bundle.encoder_id, unlabelled_weight=weight)

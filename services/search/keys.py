@@ -114,7 +114,7 @@ def _day(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day; write it like 2027-01-31") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date; write it like 2027-01-31") from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

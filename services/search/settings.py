@@ -1,4 +1,4 @@
-"""Where the service listens and what it allows, checked before anything is opened.
+"""The settings of the service: its address and its limits, validated before any file or port is opened.
 
 `ServiceSettings` holds what SIMILARITY_SERVICE_ variables choose. docs/service-settings.md lists them;
 a test keeps that list and these fields the same.
@@ -58,7 +58,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can reach `host`; other names than localhost are not trusted to."""
+    """Return whether only programs on this machine can reach `host`. Of names, only localhost counts as loopback."""
     if host == "localhost":
         return True
     try:
@@ -70,13 +70,13 @@ def is_loopback(host: str) -> bool:
 def _setting(
     default: Any, meaning: str, low: float = -math.inf, high: float = math.inf, *, secret: bool = False
 ) -> Any:
-    """A field of `ServiceSettings` with its meaning, as the guide for operators shows it, and its range."""
+    """Return a field of `ServiceSettings`: its text in docs/service-settings.md, and the range of its values."""
     return field(default=default, repr=not secret, metadata={"meaning": meaning, "low": low, "high": high})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """What the service allows and how it is run; each field is the variable SIMILARITY_SERVICE_ + its name.
+    """The settings of the service. Each field is set by the environment variable SIMILARITY_SERVICE_<FIELD>.
 
     Raises:
         InvalidInput: a value is out of its range.
@@ -91,29 +91,33 @@ class ServiceSettings:
     )
     kafka_topic: str = _setting("companies", "topic that writes are published to")
     attributes: str = _setting(
-        "", "declared types of attributes, each NAME:TYPE as `similarity ingest --attribute` takes them, by semicolons"
+        "", "declared types of attributes, separated by semicolons: NAME:TYPE as in `similarity ingest --attribute`"
     )
-    size: str = _setting("", "which of these attributes is the size of a company")
+    size: str = _setting("", "the declared attribute that is the size of a company")
     cursor_secret: str = _setting(
-        "", "signs cursors; processes that share it go on with each other's pages", secret=True
+        "", "secret that signs cursors; processes with the same secret accept each other's cursors", secret=True
     )
-    hosts: tuple[str, ...] = _setting((), "further names of the service in the Host header, by commas; `*` for any")
-    origins: tuple[str, ...] = _setting((), "origins of other sites whose pages may ask (CORS), by commas")
-    proxies: tuple[str, ...] = _setting((), "addresses of proxies whose X-Forwarded-For is believed, by commas")
-    rate: float = _setting(50.0, "requests a second of one caller in the long run; 0 for no limit", 0.0, 1e6)
+    hosts: tuple[str, ...] = _setting((), "further accepted Host headers, separated by commas; `*` accepts any")
+    origins: tuple[str, ...] = _setting((), "sites whose pages may call the API (CORS origins), separated by commas")
+    proxies: tuple[str, ...] = _setting(
+        (), "addresses of proxies whose X-Forwarded-For is trusted, separated by commas"
+    )
+    rate: float = _setting(50.0, "sustained requests a second of one caller; 0 for no limit", 0.0, 1e6)
     burst: int = _setting(100, "requests of one caller at once", 1, 10**6)
     service_rate: float = _setting(1000.0, "requests a second of all callers of one process; 0 for no limit", 0.0, 1e6)
     service_burst: int = _setting(2000, "requests of all callers at once", 1, 10**6)
     at_once: int = _setting(0, "requests worked on at once; 0 for 2 per core (at most 24)", 0, 24)
     heavy_at_once: int = _setting(0, "heavy requests worked on at once, at least 2; 0 for 1 per core (at most 8)", 0, 8)
     queue: int = _setting(0, "requests that wait in the queue; 0 for twice those worked on at once", 0, 1000)
-    queue_seconds: float = _setting(1.0, "how long one waits before it is answered 503", 0.01, 60.0)
+    queue_seconds: float = _setting(
+        1.0, "how long a request may wait in the queue before it is answered 503", 0.01, 60.0
+    )
     request_seconds: float = _setting(
         30.0, "how long a request may be worked on before it is answered 503", 0.05, 3600.0
     )
     body_bytes: int = _setting(2_000_000, "bytes of a request body", 1, 10**9)
     upload_bytes: int = _setting(10_000_000, "bytes of an upload (bulk writes, matching a list)", 1, 10**9)
-    held_bytes: int = _setting(100_000_000, "bytes of all bodies that are held at once", 1, 10**11)
+    held_bytes: int = _setting(100_000_000, "bytes of all request bodies in memory at once", 1, 10**11)
     unfinished_bytes: int = _setting(
         25_000_000, "bytes of one caller's bodies that have not arrived completely", 1, 10**11
     )
@@ -121,25 +125,27 @@ class ServiceSettings:
     json_depth: int = _setting(32, "levels of nested JSON", 4, 500)
     head_bytes: int = _setting(32_768, "bytes of a request's head", 1024, 10**6)
     head_seconds: float = _setting(10.0, "how long a request's head may take to arrive", 0.05, 600.0)
-    write_seconds: float = _setting(20.0, "how long a client may stop taking its answer", 0.05, 600.0)
+    write_seconds: float = _setting(
+        20.0, "how long a client may read nothing of its answer before its connection is closed", 0.05, 600.0
+    )
     answer_seconds: float = _setting(
-        30.0, "how long an answer in parts (bulk, pairs) may wait for its client in all", 0.05, 3600.0
+        30.0, "total time that a streamed answer (bulk, pairs) may wait for its client", 0.05, 3600.0
     )
     idle_seconds: int = _setting(5, "how long a connection may wait for its next request", 1, 3600)
     connections: int = _setting(1000, "open connections; a new one ends the longest idle one", 1, 10**5)
     address_connections: int = _setting(
-        250, "open connections of one address where there are no PROXIES; 0 for no limit", 0, 10**5
+        250, "open connections of one address, if PROXIES is not set; 0 for no limit", 0, 10**5
     )
     unread_bytes: int = _setting(
-        250_000_000, "bytes of answers not read to their end; beyond it, the largest are cut off", 1, 10**11
+        250_000_000, "bytes of answers that clients have not read; beyond it, the largest are cut off", 1, 10**11
     )
     drain_seconds: float = _setting(2.0, "how long requests are still taken after SIGTERM", 0.0, 3600.0)
     finish_seconds: int = _setting(10, "how long requests under way may then take to finish", 1, 3600)
     metrics_port: int = _setting(0, "port of the metrics; 0 for none", 0, 65_535)
-    metrics_host: str = _setting(DEFAULT_HOST, "address of the metrics; who can reach it can read them")
+    metrics_host: str = _setting(DEFAULT_HOST, "address of the metrics; whoever can reach it can read them")
     logs: Literal["json", "text"] = _setting("text", "`json` or `text`")
-    log_clients: bool = _setting(False, "1: the log says from which address each request came")
-    otel: bool = _setting(False, "1: a span for each request through OpenTelemetry, which must be installed")
+    log_clients: bool = _setting(False, "1: log the client address of each request")
+    otel: bool = _setting(False, "1: an OpenTelemetry span for each request; OpenTelemetry must be installed")
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -148,12 +154,12 @@ class ServiceSettings:
                 raise InvalidInput(f"{variable(each)} is {value}; it must be from {low:g} to {high:g}")
         if self.cursor_secret and len(self.cursor_secret) < SHORTEST_SECRET:
             raise InvalidInput(
-                f"{PREFIX}CURSOR_SECRET is too short to be one; use {SHORTEST_SECRET} characters or more"
+                f"{PREFIX}CURSOR_SECRET has {len(self.cursor_secret)} characters; use {SHORTEST_SECRET} or more"
             )
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "ServiceSettings":
-        """Reads SIMILARITY_SERVICE_ and the names of the fields in capitals.
+        """Return the settings in the variables SIMILARITY_SERVICE_<FIELD>.
 
         Raises:
             InvalidInput: as `read_variables`, or a value is out of its range.
@@ -162,22 +168,22 @@ class ServiceSettings:
 
     @property
     def places(self) -> int:
-        """Requests worked on at once. More than two a core only contend for Python's lock."""
+        """Number of requests worked on at once. More than two a core only contend for Python's lock."""
         return self.at_once or min(24, 2 * (os.cpu_count() or 1))
 
     @property
     def heavy_places(self) -> int:
-        """Heavy requests worked on at once: at least two, because no key holds all of them."""
+        """Number of heavy requests worked on at once: at least two, because no key may use all of them."""
         return max(2, self.heavy_at_once or min(8, os.cpu_count() or 1))
 
 
 def variable(setting: "Field[Any]") -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + setting.name.upper()
 
 
 def settings_table() -> list[tuple[str, str, str]]:
-    """Variable, default and meaning of every setting, as the guide for operators shows them."""
+    """Return variable, default and meaning of every setting, as docs/service-settings.md shows them."""
     return [(variable(each), _shown(each.default), each.metadata["meaning"]) for each in fields(ServiceSettings)]
 
 

@@ -63,6 +63,7 @@ class Methods(Connection[Http]):
     find = Method(queries.find)
     company = Method(queries.company)
     segments = Method(queries.segments)
+    locate = Method(queries.locate)
     match = Method(queries.match)
     map = Method(queries.map_of)
     ready = Method(queries.ready)

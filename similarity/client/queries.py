@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, Unpack
 from urllib.parse import unquote
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
 from similarity.client.problems import Problem, problem_of
 from similarity.client.question import Anchor, Question, QuestionOptions
-from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking, Segment
+from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking, Reason, Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,36 @@ class CompanySegments(StoredCompany):
     """A company and the lines of business in its description; no `segments` if it is about one."""
 
     segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """Why a company has no rank. `by`: anchor, negative, exclude, duplicate, filter or min_probability.
+
+    `company`: the id of that anchor, negative, exclusion or better hit. `field`: the field of that filter.
+    """
+
+    by: str
+    company: str | None = None
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocatedCompany(StoredCompany):
+    """The place of a company in a ranking.
+
+    `rank`: None if something removes it (`removed_by`) or it is beyond rank 1,000. `nearer`: how many companies have a
+    higher cosine; None if there are more than the store counts.
+    """
+
+    score: float
+    rank: int | None = None
+    nearer: int | None = None
+    probability: float | None = None
+    reason: Reason = field(default_factory=Reason)
+    removed_by: tuple[Removal, ...] = ()
+    approximate: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +207,12 @@ def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, 
     """
     body = as_json({"questions": [_question(each).body() for each in questions]})
     return Call("POST", "/similar/batch", _answers, body=body)
+
+
+def locate(reference: str, question: Question | str) -> Call[LocatedCompany]:
+    """Return the place of the company `reference` in the ranking of a query, however far down, and why it is there."""
+    body = as_json({**_question(question).body(), "company": reference})
+    return Call("POST", "/similar/locate", json_reader(LocatedCompany), body=body)
 
 
 def find(query: str, *, limit: int | None = None) -> Call[FoundCompanies]:

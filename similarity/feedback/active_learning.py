@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from similarity.feedback.protocol import Pair
 
-# From these values on, a signal is given as the reason: a probability of 0.25 to 0.75, a tenth of the depth.
+# A signal of at least this value is stated as a reason: a probability of 0.25 to 0.75, a tenth of the depth.
 NOTABLE_UNCERTAINTY = 0.5
 NOTABLE_DISAGREEMENT = 0.1
 

@@ -19,7 +19,7 @@ def companies_of(saved: SavedList) -> tuple[str, ...]:
     """
     if saved.companies is None:
         raise WrongKindOfList(
-            f"the list {saved.name!r} holds a question, not companies; give the name of a list of companies"
+            f"the list {saved.name!r} holds a query, not companies; give the name of a list of companies"
         )
     return saved.companies
 

@@ -39,9 +39,9 @@ from similarity.index.sqlite.records import Records, first_lines
 from similarity.index.sqlite.rows import Row
 
 MAX_COMPARISONS = 3
-"""Somebody who saves lists again and again must not delay an erasure without end."""
+"""A limit, because a user who keeps saving lists must not delay an erasure forever."""
 FEW_TEXTS = 1_000
-"""Comparing so many takes less than a second."""
+"""Comparing this many texts takes less than a second."""
 
 
 class SqliteWorkspace:

@@ -14,6 +14,7 @@ import hmac
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from similarity.company import DOMAIN_PATTERN, Company, normalize_domain
 from similarity.errors import InvalidCompany
@@ -58,8 +59,8 @@ def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
 class CompanyNames:
     """The id of a company, and the hashes of its names from `hashes_of` with `key`.
 
-    `belongs_to_another`: returns whether another company has the name, too. The results for texts are remembered,
-    because an erasure looks at each text several times (`feedback.sqlite`).
+    `belongs_to_another`: returns whether another company has the name, too. Its results and those for texts are
+    remembered, because an erasure looks at each text several times, and then with a lock (`feedback.sqlite`).
     """
 
     id: str
@@ -72,6 +73,7 @@ class CompanyNames:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_wanted", self.hashes | hashes_of(self.key, [self.id]))
+        object.__setattr__(self, "belongs_to_another", cache(self.belongs_to_another))
 
     @property
     def compared(self) -> int:

@@ -1,4 +1,4 @@
-"""Reads CSV and TSV, where a broken row costs only itself, however many lines its open quotation mark swallowed.
+"""Reads CSV and TSV. A broken row does not damage other rows, even if its quotation mark is never closed.
 
 A quoted text may contain line breaks. If a quotation mark is missing, the parser takes the lines behind it for text
 until another quotation mark contradicts, the file ends or the row is too long. Only the lines up to the one with the

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 OnNote: TypeAlias = Callable[[str], None]
-"""Called with a remark on how a file was read."""
+"""Called with a remark on the encoding of a file."""
 
 BLOCK = 1 << 20
 UTF_8, UTF_16, WINDOWS_1252 = "utf-8", "utf-16", "cp1252"
@@ -76,7 +76,7 @@ def is_unicode(text: str) -> bool:
 
 
 def as_utf_8(stream: IO[bytes], *, name: str, on_note: OnNote) -> IO[bytes]:
-    """Return the text in UTF-8; `on_note` is told if it had another encoding."""
+    """Return the text in UTF-8; `on_note` is called if it had another encoding."""
     encoding = encoding_of(stream)
     if encoding == UTF_8:
         return stream
@@ -89,7 +89,7 @@ class _Recoded(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         self._stream = stream
-        # A lone surrogate of UTF-16 stays invalid in UTF-8, so that it costs one row.
+        # A lone surrogate of UTF-16 stays invalid in UTF-8, so that only its row is rejected.
         self._decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if encoding == UTF_16 else "strict")
         self._ready = b""
 

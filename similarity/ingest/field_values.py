@@ -17,7 +17,7 @@ from similarity.ingest.rows import UnreadableValue
 # Ways to write that a value is missing.
 MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "--"})
 MAX_BITS = 10_000
-"""Of a whole number that becomes text; Python refuses to write much longer ones."""
+"""Limit of a whole number that becomes text, in bits; Python refuses to convert much longer ones."""
 NUMBER_EXAMPLES = "12500, 12,500 or 12.5"
 COMMA_DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+")
 LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")

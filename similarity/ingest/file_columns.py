@@ -1,4 +1,4 @@
-"""Which column of a file holds which field of a company."""
+"""Finds the column of a file that holds each field of a company."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -241,7 +241,7 @@ def _values(column: "pyarrow.Array[Any]") -> list[object]:
     """Return the values of a column; an UnreadableValue for one that Python has no value for.
 
     Parquet has more times than Python: a year after 9999, nanoseconds, a time zone that this machine does not know.
-    Such a member of a struct costs only itself.
+    Only the affected member of a struct is then lost.
     """
     import pyarrow
 

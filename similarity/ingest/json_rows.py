@@ -1,6 +1,7 @@
 """Reads JSON files: one object per line, or one array of objects, in bounded memory.
 
-A broken line costs only itself. A broken item of an array ends the reading, because nothing says where the next begins.
+A broken line rejects only that line. A broken item of an array ends the reading, because the start of the next item is
+unknown.
 """
 
 import codecs
@@ -17,7 +18,7 @@ from similarity.ingest.rows import Row
 
 BYTE_ORDER_MARK = "\ufeff"
 MAX_BLANK_LINES = 1_000
-"""In front of an array."""
+"""Limit of blank lines in front of an array."""
 BLOCK = 1 << 20
 BLANKS = re.compile(r"[ \t\r\n]*")
 ONE_PER_LINE = "each line must be one object, or the file one array of objects (jq -c . writes one object per line)"

@@ -7,10 +7,10 @@ from typing import IO, AnyStr, cast
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_LINE = 16 * 1024 * 1024
-"""Bytes of a line of JSON, characters of a row of CSV: eight times the limit of a message."""
+"""Limit of a line of JSON in bytes, of a row of CSV in characters: eight times the limit of a message."""
 TOO_LONG = "is longer than 16 MiB; leave out fields that are not needed, or shorten the text"
 KEPT_CHARACTERS = 1_000
-"""How much of a line that is too long goes into the rejects file."""
+"""Number of characters of a line that is too long that go into the rejects file."""
 
 
 def unpacked(stream: IO[bytes], *, name: str) -> IO[bytes]:

@@ -203,7 +203,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     `now`: the version of a record without `event_time` (the start of a batch run, or the time of receipt). A record
     whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have its
     declared type, are ignored with a warning; the company is still accepted. A declared number like "1.200" is read as
-    a decimal with a warning. An id like "nan", tags with commas and a number with a leading zero are warned of.
+    a decimal with a warning. An id like "nan", tags with commas and a number with a leading zero get a warning.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -234,7 +234,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     if text["id"].casefold() in MISSING:  # NAN is a ticker, too
         warnings += (f"id: {text['id']!r} is usually a missing value; companies of one id replace each other",)
         ambiguous.add("id")
-    # Names of companies have commas, so aliases are not warned of.
+    # Names of companies have commas, so aliases get no warning.
     if warning := comma_warning(columns.value(record, "tags"), tags, "tags"):
         warnings += (warning,)
         ambiguous.add("tags")

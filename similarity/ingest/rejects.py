@@ -12,7 +12,7 @@ from similarity.index.sqlite.files import refuse_database
 from similarity.ingest.rows import Row
 
 SHOWN_WARNINGS = 3
-"""How many ignored or ambiguous values a report shows; all are in the file of warnings."""
+"""Number of ignored or ambiguous values that a report shows; all are in the file of warnings."""
 # The beginning of a file of rejects or warnings.
 FIRST_MEMBER = b'{"row": '
 
@@ -65,7 +65,7 @@ class RejectsFile:
 
     @property
     def summary(self) -> str:
-        """How many rows were rejected, where they are, and why the first one was."""
+        """A text with the number of rejected rows, the file that holds them, and the reason of the first one."""
         rows = "1 row was" if self.count == 1 else f"{self.count:,} rows were"
         return f"{rows} rejected; see {self.path} (the first is {self.first})"
 

@@ -18,7 +18,7 @@ class RepeatedRows:
 
     def __init__(self) -> None:
         self.harmless = 0
-        """How many rows have the content of an earlier row."""
+        """Number of rows with the content of an earlier row."""
         self._used = 0
         self._reserve(FIRST_SLOTS)
 

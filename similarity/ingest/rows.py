@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class UnreadableValue:
-    """A value of a row that Python has no value for, and the reason. It does not matter in a column that is ignored."""
+    """A value that Python cannot represent, and the reason. It has an effect only if its column is used."""
 
     reason: str
 

@@ -27,7 +27,7 @@ from similarity.index.protocol import CompanyIndex, Generation, Lease
 
 LEASE_PREFIX = "writer."
 LEASE_SECONDS = 180.0
-"""A batch must be written within two thirds of this. A writer that died delays a re-embed by this at most."""
+"""Duration of a lease: the longest delay of a re-embed by a dead writer. A batch must be written in 2/3 of it."""
 POLL_SECONDS = 0.2
 
 

@@ -71,11 +71,14 @@ def not_stored(index: CompanyIndex, company_id: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """Erases companies from `index` and `workspace`. `publish` sends a delete to the message log of the index."""
+    """Erases companies from `index` and `workspace`.
+
+    `publish`: sends a delete to the message log of the index, and returns the version that it has there.
+    """
 
     index: CompanyIndex
     workspace: Workspace | None = None
-    publish: Callable[[DeletedCompany], None] | None = None
+    publish: Callable[[DeletedCompany], int] | None = None
     clock: Callable[[], datetime] = utc_now
 
     def accept(self, company_id: str) -> ErasureRecord:
@@ -90,15 +93,11 @@ class Eraser:
         """
         check_stored_id(company_id)
         ledger, known = self.index.ledger, self._known(company_id)
-        if self.publish is not None:
-            # Untimed, so that `publish` looks up the version: a message with a time far ahead would be refused.
-            received = self.clock()
-            version = version_of(received, now=received, deleted=True)
-            self.publish(DeletedCompany(id=company_id, version=version, untimed=True))
+        self._publish(company_id)
         # The time after the publication: until the erasure is in the ledger, late writes still follow that delete.
         now = self.clock()
         # An event time may be up to five minutes ahead of the clock, and the tombstone must be above it.
-        version = max([version_of(now, now=now, deleted=True), *(each.version + 1 for each in known)])
+        version = max([_delete_at(now), *(each.version + 1 for each in known)])
         self._remember(company_id, known)
         record = ErasureRecord(
             id=company_id,
@@ -109,6 +108,10 @@ class Eraser:
             forgotten={},
         )
         ledger.save_erasure(record)
+        if self.publish is not None:
+            # A second delete, above those late writes, and behind them in a topic that keeps only the last message.
+            record = replace(record, version=max(version, self._publish(company_id), _delete_at(self.clock())))
+            ledger.save_erasure(record)
         return self._hide(record)
 
     def finish(self, *, only: str = "", compact: bool = True) -> list[ErasureRecord]:
@@ -143,6 +146,13 @@ class Eraser:
             self._note(running, ErasureState.FAILED, FAULT)
             raise
         return [newest for record in running if (newest := self.index.ledger.erasure(record.id))]
+
+    def _publish(self, company_id: str) -> int:
+        """Publish a delete, if there is a message log, and return its version; otherwise 0."""
+        if self.publish is None:
+            return 0
+        # Untimed, so that `publish` looks up the version: a message with a time far ahead would be refused.
+        return self.publish(DeletedCompany(id=company_id, version=_delete_at(self.clock()), untimed=True))
 
     def _known(self, company_id: str) -> list[EmbeddedCompany]:
         """Return the stored documents of the company in all generations."""
@@ -230,3 +240,7 @@ class Eraser:
                 if set(self.index.resolve(generation.name, name)) - {company_id}:
                     return True
         return False
+
+
+def _delete_at(now: datetime) -> int:
+    return version_of(now, now=now, deleted=True)

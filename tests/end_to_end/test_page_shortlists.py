@@ -138,7 +138,7 @@ def test_a_list_of_companies_is_replaced_by_a_question_only_if_that_is_confirmed
     own.get_by_role("button", name="Replace it").click()
     toast(own, "Saved as “Contacted”, in place of a list of companies.")
     own.goto("/?company=heineken&exclude_list=Contacted")
-    own.get_by_text("holds a question, not companies; give the name of a list of companies").wait_for()
+    own.get_by_text("holds a query, not companies; give the name of a list of companies").wait_for()
 
 
 def test_a_saved_question_is_replaced_by_companies_only_if_that_is_confirmed(own: Any) -> None:

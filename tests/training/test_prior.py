@@ -92,7 +92,7 @@ def test_labelled_competitors_are_subtracted_from_the_prior() -> None:
 
 
 def test_a_share_below_what_is_labelled_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="cannot be right"):
+    with pytest.raises(InvalidInput, match=r"it must be between 0\.0200 and 1\.0000 \(--known\)"):
         pool_prior(0.01, positives=20, negatives=0, unlabelled=980)
 
 

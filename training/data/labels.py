@@ -85,7 +85,7 @@ def read_labels(
     labelled = [cell for cell in cells if not cell.empty]
     named = tuple(classes) if classes is not None else ()
     if len(set(named)) < len(named):
-        raise InvalidInput(f"a class is named twice: {', '.join(named)}")
+        raise InvalidInput(f"a class is named twice among {', '.join(named)}; name each class once")
     if _are_competitors(labelled, named):
         return _competitors(cells, named, grade_one)
     return _named_classes(cells, named)

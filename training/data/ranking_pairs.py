@@ -59,7 +59,10 @@ def read_fact_corpus(index: CompanyIndex, *, encoder_id: str) -> FactCorpus:
     """
     live = index.live()
     if live.encoder_id != encoder_id:
-        raise InvalidInput(f"the index has vectors of encoder {live.encoder_id}, and the bundle is {encoder_id}")
+        raise InvalidInput(
+            f"the index has vectors of encoder {live.encoder_id}, not of the bundle's encoder {encoder_id}; pass the "
+            "bundle that made the index, or re-embed the index with this one"
+        )
     schema = index.attributes()
     documents = [each for page in index.scan(live.name) for each in page if not isinstance(each, DeletedCompany)]
     return FactCorpus(
@@ -173,7 +176,9 @@ def read_peers(path: Path) -> dict[str, frozenset[str]]:
             anchor, candidate, votes = (str(row.record[name]) for name in ("anchor", "candidate", "votes"))
             enough = int(votes) >= MIN_VOTES
         except (KeyError, ValueError):
-            raise InvalidInput(f"{path}, row {row.number}: a row has anchor, candidate and votes (a number)") from None
+            raise InvalidInput(
+                f"{path}, row {row.number}: anchor, candidate or votes is missing, or votes is no number; give all"
+            ) from None
         if enough:
             peers.setdefault(anchor, set()).add(candidate)
             peers.setdefault(candidate, set()).add(anchor)

@@ -24,7 +24,9 @@ def unquoted_rows(path: Path) -> list[dict[str, str]]:
     header, *rows = [line.rstrip("\r").split("\t") for line in lines]
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
-            raise InvalidInput(f"{path}, row {number}: {len(row)} values for {len(header)} columns")
+            raise InvalidInput(
+                f"{path}, row {number}: {len(row)} values for {len(header)} columns; separate values with one tab"
+            )
     if not rows:
         raise InvalidInput(f"{path} has no rows below its column names")
     return [dict(zip(header, row, strict=True)) for row in rows]

@@ -48,7 +48,7 @@ def read_translations(paths: Sequence[Path]) -> tuple[Translation, ...]:
         for row in read_rows(path):
             values = [row.record.get(name) for name in ("original", "lang", "translation")]
             if not all(isinstance(each, str) and each.strip() for each in values):
-                raise InvalidInput(f"{path}, row {row.number}: a row has original, lang and translation")
+                raise InvalidInput(f"{path}, row {row.number}: original, lang or translation is missing; give all")
             found.append(Translation(*(str(each) for each in values)))
     return tuple(found)
 

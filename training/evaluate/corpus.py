@@ -6,6 +6,7 @@ competitors.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -43,8 +44,9 @@ class Corpus:
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.vectors):
             raise InvalidInput(f"{len(self.ids):,} ids do not fit {len(self.vectors):,} vectors; give one for each")
-        if len(set(self.ids)) != len(self.ids):
-            raise InvalidInput("a company occurs twice in the corpus; keep one row for each id")
+        twice = next((each for each, count in Counter(self.ids).items() if count > 1), None)
+        if twice is not None:
+            raise InvalidInput(f"the company {twice} occurs twice in the corpus; keep one row for each id")
 
     def rows(self, companies: Sequence[str]) -> NDArray[np.intp]:
         """Return the rows of these companies; raise InvalidInput if one is not in the corpus."""

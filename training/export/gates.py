@@ -103,7 +103,10 @@ def check_parity(encoder: SentenceEncoder, model: onnx.ModelProto, log: Log) -> 
     difference = largest_difference(encoder, model)
     log(f"float32 graph: largest difference to torch {difference:.1e}")
     if not difference <= LARGEST_DIFFERENCE:
-        raise ExportRefused(f"the graph differs from torch by {difference:.1e}, more than {LARGEST_DIFFERENCE:.0e}")
+        raise ExportRefused(
+            f"the graph's vectors differ from torch's by {difference:.1e}, more than {LARGEST_DIFFERENCE:.0e}: "
+            "the export does not support this model, choose another"
+        )
     return {"difference_to_torch": difference}
 
 
@@ -117,7 +120,10 @@ def check_closeness(float32: TextEncoder, smaller: TextEncoder, texts: Sequence[
     mean, lowest = float(cosines.mean()), float(cosines.min())
     log(f"cosine to float32: mean {mean:.4f}, lowest {lowest:.4f}")
     if not mean >= LOWEST_MEAN_COSINE:
-        raise ExportRefused(f"the vectors have a mean cosine of {mean:.4f} to float32, below {LOWEST_MEAN_COSINE}")
+        raise ExportRefused(
+            f"the vectors have a mean cosine of {mean:.4f} to float32, below {LOWEST_MEAN_COSINE}; set the scales of "
+            "int8 with more texts of your own (--sample), or export --precision float32"
+        )
     return {"cosine_to_float32_mean": mean, "cosine_to_float32_lowest": lowest}
 
 

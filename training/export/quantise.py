@@ -73,7 +73,9 @@ def smooth(model: onnx.ModelProto, feeds: Sequence[Feed]) -> onnx.ModelProto:
     smoothed.CopyFrom(model)
     products = _constant_products(smoothed.graph)
     if not products:
-        raise InvalidInput("the graph has no matrix product with constant weights; is it a transformer?")
+        raise InvalidInput(
+            "the graph has no matrix product with constant weights to convert to int8; export --precision float32"
+        )
     for tensor, activation in measure_ranges(model, _inputs(products), feeds).items():
         if activation.channels.max() >= OUTLIER_RATIO * np.median(activation.channels):
             users = [node for node in products if node.input[0] == tensor]

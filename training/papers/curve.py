@@ -224,7 +224,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_table_options(parser, seeds=SEEDS)
     add_share_options(parser, methods=METHODS, shares=SHARES)
     parser.add_argument("--selection", type=int, default=SELECTION_ANCHORS, help="held-out anchors of train")
-    add_settings(parser, without=("method", "label_share", "seed"))
+    # No --epochs: all cells take the same number of steps.
+    add_settings(parser, without=("method", "label_share", "seed", "epochs"))
     options = parser.parse_args(arguments)
     chosen = cells_of(options.methods, options.shares, options.seeds)
     known = (TEACHER, *CHANGES)

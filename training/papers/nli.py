@@ -4,11 +4,11 @@
     python -m training.papers.nli ... --model minilm-l6 --pairs 20000 --shares 1 .1 .01 --seeds 1 --budget 60
 
 The NLI folder contains train.tsv.gz (labelled) and unlabeled.tsv.gz. All labels but a share are hidden; the pairs stay
-as unlabelled pairs. Each cell (method, share, seed) is a training run. Its best step is chosen on STSb-dev, and the
-reported figure is Spearman's correlation x 100, pooled, on STS12-16, STSb-test and SICK-R-test. PAUSE is trained on all
-pairs, so its runs have the same length at every share. Cross-entropy is trained on the labelled pairs: for the same
-number of steps with `--step-matched`, otherwise for the same number of epochs. The data have three classes and directed
-pairs; the priors are 1/3.
+as unlabelled pairs. Each cell (method, share, seed) is a training run. Its best step is chosen on the pairs of STSb-dev
+that are in no reported set. The reported figure is Spearman's correlation x 100, pooled, on STS12-16, STSb-test and
+SICK-R-test. PAUSE is trained on all pairs, so its runs have the same length at every share. Cross-entropy is trained on
+the labelled pairs: for the same number of steps with `--step-matched`, otherwise for the same number of epochs. The
+data have three classes and directed pairs; the priors are 1/3.
 
 Finished cells are stored in OUTPUT/cells, models in OUTPUT/runs; after `--budget` minutes no cell is started.
 
@@ -49,7 +49,7 @@ from training.papers.cells import (
     trained,
 )
 from training.papers.reports import UNTRAINED, nli_conditions, nli_table, plot
-from training.papers.sts import SETS, StsSelection, StsSet, evaluate_sts, read_sts
+from training.papers.sts import SETS, StsSelection, StsSet, evaluate_sts, read_sts, without_pairs_of
 from training.run.task import PairTask
 
 CLASSES = ("entailment", "neutral", "contradiction")
@@ -90,10 +90,11 @@ def read_bench(nli: Path, sts: Path, settings: TrainSettings, *, limit: int | No
     """Return the data of all cells.
 
     Raises:
-        InvalidInput: see `read_nli`, or an STS set is missing.
+        InvalidInput: see `read_nli`, an STS set is missing, or every pair for the selection is in a reported set.
     """
     pairs = read_nli(nli, limit=limit)
     dev, sets = read_sts(sts, SELECTION_SET), tuple(read_sts(sts, name) for name in SETS)
+    dev = without_pairs_of(dev, sets)
     texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
     for each in (dev, *sets):
         texts.numbers([*each.left, *each.right])  # added before the states of frozen layers are cached
@@ -176,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = measured_cells(
             table_cells(bench, usual, options),
             options,
-            {**settings_values(usual), "pairs": len(bench.pairs)},
+            {**settings_values(usual), "pairs": len(bench.pairs), "selection_pairs": len(bench.dev.scores)},
             line=_line,
         )
     conditions = nli_conditions(usual, bench.pairs, reduced=options.pairs is not None)

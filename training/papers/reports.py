@@ -120,7 +120,8 @@ def nli_conditions(settings: TrainSettings, pairs: Pairs, *, reduced: bool) -> s
         f"Data: {len(pairs):,} pairs{' (a random sample)' if reduced else ''}, {labelled:,} of them labelled; the "
         f"other {len(pairs) - labelled:,} are unlabelled at every share. {length} of {settings.batch_pairs} pairs, at "
         f"most {settings.max_tokens} tokens{frozen}{composition}, learning rate {settings.learning_rate:g}{head}, "
-        f"priors {priors}. Spearman x 100, pooled; the best step is chosen on STSb-dev."
+        f"priors {priors}. Spearman x 100, pooled; the best step is chosen on the pairs "
+        "of STSb-dev that are in no reported set."
     )
 
 

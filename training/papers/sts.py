@@ -6,6 +6,7 @@ other numbers; both are computed.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,28 @@ def _score(name: str, number: int, text: str) -> float:
     if not 0 <= score <= HIGHEST_SCORE:
         raise InvalidInput(f"{name}, row {number}: the score {text!r:.40} is not a number from 0 to {HIGHEST_SCORE:g}")
     return score
+
+
+def without_pairs_of(data: StsSet, others: Sequence[StsSet]) -> StsSet:
+    """Return the pairs of `data` that occur in none of the `others`, in either order; case and punctuation are ignored.
+
+    Three quarters of STSb-dev are pairs of STS12-16.
+
+    Raises:
+        InvalidInput: no pair is left.
+    """
+    taken = {pair for one in others for pair in _comparable_pairs(one)}
+    kept = [number for number, pair in enumerate(_comparable_pairs(data)) if pair not in taken]
+    if not kept:
+        raise InvalidInput(f"every pair of {data.name} is also in {', '.join(one.name for one in others)}")
+    left, right, subsets = (tuple(side[n] for n in kept) for side in (data.left, data.right, data.subsets))
+    return StsSet(name=data.name, left=left, right=right, scores=data.scores[kept], subsets=subsets)
+
+
+def _comparable_pairs(data: StsSet) -> list[frozenset[str]]:
+    """Return the two texts of each pair, lower-cased, letters and digits only."""
+    sides = ([re.sub(r"\W", "", text.casefold()) for text in side] for side in (data.left, data.right))
+    return [frozenset(pair) for pair in zip(*sides, strict=True)]
 
 
 def evaluate_sts(encode: Encode, sets: Sequence[StsSet]) -> StsReport:

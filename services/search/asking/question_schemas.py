@@ -56,8 +56,8 @@ LIMIT = "limit of an attribute: a number, or a level if it is declared as an ord
 
 RANK: Any = Field(
     default="business",
-    description="What orders the hits. `business`: what the companies do. `comparable`: also their size (if the index "
-    "has one) and country, as analysts compare. `cosine`: the plain cosine of the descriptions.",
+    description="The order of the hits. `business`: by what the companies do. `comparable`: also by size (if the index "
+    "has one) and country, as analysts compare. `cosine`: by the cosine of the descriptions alone.",
 )
 MIN_PROBABILITY: Any = Field(
     default=None,
@@ -156,15 +156,15 @@ class Filter(_Body):
 
 
 class Criteria(_Body):
-    """What decides a ranking, without how much of it is returned."""
+    """The members of a query that decide its ranking. How many hits are returned is not among them."""
 
     anchors: Listed[Anchor] = Field(
-        min_length=1, max_length=MAX_ANCHORS, description="What the hits should be similar to."
+        min_length=1, max_length=MAX_ANCHORS, description="The companies or texts that the hits should be similar to."
     )
     negatives: Listed[Negative] = Field(
-        default=[], max_length=MAX_ANCHORS, description="What they should not be similar to."
+        default=[], max_length=MAX_ANCHORS, description="The companies or texts that the hits should not be similar to."
     )
-    filters: Listed[Filter] = Field(default=[], max_length=MAX_FILTERS, description="All of them must hold.")
+    filters: Listed[Filter] = Field(default=[], max_length=MAX_FILTERS, description="A hit must pass all filters.")
     exclude: Listed[Reference] = Field(
         default=[],
         max_length=MAX_EXCLUDED,
@@ -174,7 +174,7 @@ class Criteria(_Body):
     exclude_lists: Listed[ListName] = Field(
         default=[],
         max_length=MAX_EXCLUDED_LISTS,
-        description="Names of saved lists of companies: omit whatever is on them when the query is run.",
+        description="Names of saved lists of companies: the companies on them at the time of the query are omitted.",
         examples=[["already contacted"]],
     )
     rank: RankName = RANK
@@ -183,7 +183,7 @@ class Criteria(_Body):
 
     @property
     def segments(self) -> int:
-        """How many anchors and negatives are segments; each runs the encoder, as a reason does."""
+        """Number of anchors and negatives that are segments; each runs the encoder, as a reason does."""
         return sum(each.segment is not None for each in (*self.anchors, *self.negatives))
 
     def asked(self) -> search.Question:
@@ -223,7 +223,7 @@ class Question(BatchQuestion):
 
 
 class Locate(Criteria):
-    """A query for competitors, and the company whose place among them is wanted."""
+    """A query for competitors, and the company whose rank among them is returned."""
 
     company: Reference = Field(description="A company's id, domain, name or alias.", examples=["puma"])
 

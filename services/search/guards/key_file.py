@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,8 +115,9 @@ def read_keys(path: Path) -> list[Key]:
         raise InvalidInput(f"{path} is not a file of keys: {where}: {first['msg']}; {MAKE_A_KEY} makes one") from None
     except ValueError as error:
         raise InvalidInput(f"{path} is not a file of keys: it is not JSON") from error
-    if len({key.id for key in keys}) < len(keys):
-        raise InvalidInput(f"{path}: two keys have the same id; remove one")
+    repeated = [key_id for key_id, count in Counter(key.id for key in keys).items() if count > 1]
+    if repeated:
+        raise InvalidInput(f"{path}: two keys have the same id {repeated[0]}; remove one")
     return keys
 
 

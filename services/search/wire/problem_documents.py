@@ -30,14 +30,14 @@ REASONS: Mapping[str, str] = {
     "model_type": NO_OBJECT,
     "model_attributes_type": NO_OBJECT,
 }
-"""What is wrong, by pydantic's type of the error; other errors have its own text."""
+"""The reason shown for each of pydantic's error types; other types keep pydantic's text."""
 PATTERN_REASONS: dict[str, str] = {r"\S": "must not be blank"}
-"""What is wrong with a text that does not match a pattern, by the pattern; see `pattern_of`."""
+"""The reason shown for a text that does not match a pattern, by the pattern; see `pattern_of`."""
 UNKNOWN_PARAMETER = "there is no such parameter here; see /docs"
 
 
 class CompanyReference(BaseModel):
-    """Just enough of a company to choose it."""
+    """The members of a company by which a person recognises it."""
 
     id: str = Field(examples=["delta-air-lines"])
     name: str = Field(examples=["Delta Air Lines, Inc."])
@@ -47,7 +47,7 @@ class CompanyReference(BaseModel):
 
 
 class Offence(BaseModel):
-    """What is wrong with one parameter."""
+    """One invalid parameter, and the reason."""
 
     parameter: str = Field(examples=["k"])
     where: str = Field(description="`query`, `path` or `body`.", examples=["query"])
@@ -60,7 +60,7 @@ class ProblemDocument(BaseModel):
     type: str = Field(description="The kind of problem: a link to its meaning.", examples=["/docs#internal-error"])
     title: str = Field(examples=["Internal error"])
     status: int = Field(description="The HTTP status again.", examples=[500])
-    detail: str = Field(description="What went wrong this time, and what to do.")
+    detail: str = Field(description="The reason for this response, and what to do.")
     instance: str = Field(description="The path of the request.", examples=["/similar/nike"])
 
 
@@ -90,7 +90,7 @@ DOCUMENTS: Mapping[Kind, type[ProblemDocument]] = {
 
 
 def reference_of(company: Company) -> CompanyReference:
-    """Return just enough of a company to choose it."""
+    """Return the members of a company by which a person recognises it."""
     return CompanyReference.model_validate(company, from_attributes=True)
 
 
@@ -118,8 +118,8 @@ class Problem(Exception):
 def invalid_request(errors: Sequence[Mapping[str, Any]], *, unknown: str = UNKNOWN_PARAMETER) -> Problem:
     """Return the problem of a request that failed validation.
 
-    `errors`: as pydantic describes them; `loc` begins with `query`, `path` or `body`. `unknown`: what to say of a
-    parameter that does not exist.
+    `errors`: as pydantic describes them; `loc` begins with `query`, `path` or `body`. `unknown`: the reason shown
+    for a parameter that does not exist.
     """
     offences = [_offence(each, unknown) for each in errors[:MAX_OFFENCES]]
     detail = "; ".join(f"{each.parameter}: {each.reason}" for each in offences)
@@ -135,7 +135,7 @@ def pattern_of(pattern: str, reason: str) -> str:
 
 
 def reason_of(error: Mapping[str, Any]) -> str:
-    """Return what is wrong in plain words; `error`: as pydantic describes it."""
+    """Return the reason in plain words; `error`: as pydantic describes it."""
     pattern = error.get("ctx", {}).get("pattern")
     reason = REASONS.get(error.get("type", "")) or PATTERN_REASONS.get(pattern)
     return reason or _SHOULD.sub("must ", str(error["msg"])).replace(" after validation", "")

@@ -36,7 +36,7 @@ def strict_json(raw: bytes) -> Any:
 
 
 def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON; leave the member out or send null")
+    raise ValueError(f"{constant} is not a number in JSON; omit the member or send null")
 
 
 def _finite(digits: str) -> float:

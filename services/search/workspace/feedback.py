@@ -31,9 +31,9 @@ from ..wire.problem_documents import invalid_request
 from .feedback_schemas import Feedback, FeedbackGiven, FeedbackQuery, FeedbackRecord, VerdictRecord
 
 COMPANIES_PER_READ = 50
-"""A description may take 800 kB, and those of one read are in memory together."""
+"""Number of companies read at a time. A description may have 800 kB, and those of one read are in memory together."""
 TICK = timedelta(microseconds=1)
-# About 500 bytes each. To prepare a text takes a few tenths of a millisecond, and the page exports with every verdict.
+# About 500 bytes each. Preparing a text takes some tenths of a millisecond, and the page exports with every verdict.
 MAX_HASHES = 30_000
 
 PairRecord = dict[str, str | int]
@@ -123,7 +123,7 @@ class FeedbackService:
         return self._text_records(rows, hashes)
 
     def id_pairs(self) -> Iterator[PairRecord]:
-        """Return the same with both ids. Hashes show which texts are equal, which decides labels here too."""
+        """Return the labelled pairs with both ids. As in `text_pairs`, hashes show which texts are equal."""
         rows, _ = self._rows()
         return (id_record(row) for row in rows)
 

@@ -1,4 +1,4 @@
-"""Active learning, independent of HTTP: which neighbours of the companies that people use to label next."""
+"""Active learning, independent of HTTP: suggests pairs to label among the neighbours of companies that people use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from .feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 # Each needs two searches.
 MAX_ANCHORS = 20
 DEPTH = 100
-"""How many hits of each ranking are considered."""
+"""Number of hits of each ranking that are considered."""
 NOTHING_ASKED = "nobody has judged a hit or saved a list yet; name a company: ?anchor="
 NOTHING_LEFT = "all neighbours that were considered are judged; name another company: ?anchor="
 

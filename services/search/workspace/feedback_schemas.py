@@ -62,8 +62,8 @@ class FeedbackRecord(BaseModel):
     """One stored event. Events are append-only; the latest of a user and a pair counts, unless it is `withdrawn`."""
 
     id: str = Field(examples=["8c2f1d"])
-    user: str = Field(description="Who judged: the name of their key.", examples=["ann"])
-    at: datetime = Field(description="When the service received it (UTC).")
+    user: str = Field(description="The user who judged: the name of their key.", examples=["ann"])
+    at: datetime = Field(description="The time at which the service received it (UTC).")
     anchor: str = Field(description="The company's id, even if the request had a name.", examples=["nike"])
     hit: str = Field(examples=["adidas"])
     verdict: Verdict
@@ -76,7 +76,7 @@ class FeedbackRecord(BaseModel):
 
 
 class FeedbackQuery(Closed):
-    """Which feedback to return."""
+    """The parameters of a request for feedback."""
 
     anchor: Reference | None = Field(default=None, description="Only pairs with this company.")
     who: Literal["mine", "all"] = Field(default="mine", description="Whose `verdicts`: your own, or all users'.")
@@ -109,7 +109,7 @@ class Feedback(BaseModel):
 
 
 class PairsQuery(Closed):
-    """How to export labelled pairs."""
+    """The parameters of an export of labelled pairs."""
 
     format: Literal["jsonl", "csv"] | None = Field(
         default=None,
@@ -123,7 +123,7 @@ class PairsQuery(Closed):
 
 
 class NextQuery(Closed):
-    """How many suggestions, and for which company."""
+    """The parameters of a request for suggestions."""
 
     k: int = Field(default=10, ge=1, le=MAX_SUGGESTIONS, description="Maximum number of pairs.")
     anchor: Reference | None = Field(
@@ -132,7 +132,7 @@ class NextQuery(Closed):
 
 
 class SuggestionRecord(BaseModel):
-    """A pair to judge, and why."""
+    """A pair to judge, and the reasons to judge it."""
 
     anchor: CompanyReference
     hit: CompanyReference
@@ -152,4 +152,4 @@ class Suggestions(Source):
     pairs: list[SuggestionRecord]
     anchors: list[str] = Field(description="Ids of the companies whose neighbours were considered.")
     depth: int = Field(description="Number of neighbours that were considered for each.")
-    note: str | None = Field(default=None, description="If there are none: why, and what to do.")
+    note: str | None = Field(default=None, description="If there are no suggestions: the reason, and what to do.")

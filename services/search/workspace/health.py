@@ -1,4 +1,4 @@
-"""Whether the workspace answers: checked with every readiness check, with a short timeout."""
+"""The readiness check of the workspace, with a short timeout."""
 
 import logging
 import threading
@@ -24,7 +24,7 @@ class WorkspaceHealth:
         self._looking: Future[str | None] | None = None
 
     def trouble(self) -> str | None:
-        """Return why feedback and lists do not work; None if they do."""
+        """Return the reason why feedback and lists do not work; None if they work."""
         with self._lock:
             looking = self._looking
             if looking is None or looking.done():

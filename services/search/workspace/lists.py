@@ -42,9 +42,9 @@ MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
 QUICKLY_ASKED = 10
-"""At most this many queries of lists are not heavy work, unless one needs the encoder."""
+"""Running more queries of lists than this counts as a heavy request; so does any query that needs the encoder."""
 SECONDS_TO_COUNT = 10.0
-"""How long queries of lists are run for the counts of new hits. 200 saved queries may take an hour."""
+"""Time limit for counting new hits: running 200 saved queries may take an hour."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
 REMOVED_MEMBERS = frozenset({"mode"})
 """Members of queries that no longer exist. Earlier releases stored `mode` (hybrid search) in every saved query."""
@@ -86,7 +86,9 @@ class ListsService:
         _check_length(kept)
         names = {saved.name for saved in self.workspace.lists()}
         if name not in names and len(names) >= MAX_LISTS:
-            raise Problem(problems.TOO_MANY_LISTS, f"there are {len(names)} lists, which is the limit")
+            raise Problem(
+                problems.TOO_MANY_LISTS, f"there are {len(names)} lists already, which is the limit; delete one first"
+            )
         saved = SavedList(name=name, question=kept, saved_by=caller.name, saved_at=self.clock())
         is_new = self.workspace.save_list(saved, since=mark)
         return self._record(saved, caller), is_new
@@ -234,7 +236,9 @@ def _record(saved: SavedList, look: Look | None) -> ListRecord:
 
 def _question(saved: SavedList, changes: Mapping[str, Any]) -> Question:
     if saved.companies is not None:
-        raise WrongKindOfList(f"the list {saved.name!r} holds companies, not a question; see /lists/NAME/companies")
+        raise WrongKindOfList(
+            f"the list {saved.name!r} holds companies, not a query; get them from /lists/NAME/companies"
+        )
     try:
         return Question.model_validate({**_question_of(saved), **changes})
     except ValidationError as error:

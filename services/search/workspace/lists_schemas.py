@@ -79,11 +79,11 @@ class ListRecord(BaseModel):
     companies: list[str] | None = Field(
         default=None,
         description="The ids on a shortlist, in the order in which they were added; null for a query. In `GET /lists` "
-        "null if they are that long.",
+        "null if they are longer than that.",
         examples=[None],
     )
     size: int | None = Field(default=None, description="Number of companies on a shortlist; null for a query.")
-    saved_by: str = Field(description="Who saved it last.", examples=["ann"])
+    saved_by: str = Field(description="The user who saved it last.", examples=["ann"])
     saved_at: datetime
     looked_at: datetime | None = Field(default=None, description="Your last look at it; null if there was none.")
     new: int | None = Field(
@@ -95,7 +95,7 @@ class ListRecord(BaseModel):
 
 
 class ListsQuery(Closed):
-    """What to return of each list."""
+    """The parameters of a request for all lists."""
 
     new: bool = Field(
         default=False, description="Also run all queries and count new hits; heavy work for more than ten lists."
@@ -109,11 +109,11 @@ class Lists(BaseModel):
 
 
 class ListHitsQuery(FormatQuery):
-    """Which part of a list's hits to return."""
+    """The parameters of a request for the hits of a list."""
 
     k: int | None = Field(default=None, ge=1, le=MAX_HITS, description="Maximum number of hits; by default as saved.")
     reasons: int | None = Field(
-        default=None, ge=0, le=MAX_EXPLAINED, description="How many to explain; by default as saved."
+        default=None, ge=0, le=MAX_EXPLAINED, description="Number of hits to explain; by default as saved."
     )
     cursor: Cursor | None = Field(default=None, description="`next_cursor` of the page before.")
 
@@ -133,7 +133,7 @@ class ListRanking(Ranking):
 
 
 class LookGiven(Closed):
-    """The hits that were seen."""
+    """The hits that a user has seen."""
 
     ids: Listed[CompanyId] | None = Field(
         default=None,

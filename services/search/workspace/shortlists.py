@@ -29,7 +29,7 @@ QUICKLY_READ = 1_000
 
 
 class MembersQuery(FormatQuery):
-    """How to return the companies of a list."""
+    """The parameters of a request for the companies of a list."""
 
     company: Reference | None = Field(
         default=None,
@@ -40,14 +40,14 @@ class MembersQuery(FormatQuery):
 
 
 class ComparisonQuery(Closed):
-    """What to compare a list with: exactly one of `company` and `other`."""
+    """The parameters of a comparison of a list: exactly one of `company` and `other`."""
 
     company: Reference | None = Field(
         default=None, description="Compare with the ranking of this company.", examples=["nike"]
     )
     other: ListName | None = Field(default=None, description="Compare with this list of companies.")
     rank: RankName = RANK
-    k: int = Field(default=50, ge=1, le=MAX_HITS, description="How many hits of the ranking to compare with.")
+    k: int = Field(default=50, ge=1, le=MAX_HITS, description="Number of hits of the ranking to compare with.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -70,7 +70,7 @@ class Member(CompanyReference):
     )
     probability: float | None = Field(
         default=None,
-        description="How likely it is a competitor, as in the ranking; null if that does not reach it.",
+        description="Its probability of being a competitor, as in the ranking; null if it is not in the ranking.",
         examples=[0.81],
     )
     verdict: str | None = Field(default=None, description="Your verdict on it and the company asked about.")
@@ -103,7 +103,7 @@ class Comparison(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """The ranking of one company: what members of a list are compared with."""
+    """The ranking of one company, with which the members of a list are compared."""
 
     company: Company
     vector: Vector

@@ -73,8 +73,9 @@ class KafkaDestination:
     """Publishes changes to a topic; a change is accepted when the brokers have acknowledged it.
 
     An untimed change gets a version after the one in `index` and after those published before, which the stream may not
-    have stored yet. It keeps its own if it was received before an erasure of its company, so that it does not bring the
-    company back. `make_producer`: called at the first write, so that the service starts without Kafka.
+    have stored yet. If it was received before an erasure of its company, it is superseded and not published: it would
+    be the only message about the company that a compacted topic keeps. `make_producer`: called at the first write, so
+    that the service starts without Kafka.
     """
 
     def __init__(self, make_producer: Callable[[], Producer], topic: str, index: CompanyIndex) -> None:
@@ -93,15 +94,19 @@ class KafkaDestination:
 
         def commit(changes: Sequence[Change]) -> list[Written]:
             stored, late = self._read_index(changes)
-            versions = []
+            results: list[Written] = []
             for position, change in enumerate(changes):
+                if position in late:
+                    results.append(Written(Outcome.SUPERSEDED))
+                    continue
                 newest = max(stored.get(change.id, -1), self._published.get(change.id, -1))
-                behind = change.untimed and position not in late and change.version <= newest <= MAX_FOLLOWED_VERSION
+                behind = change.untimed and change.version <= newest <= MAX_FOLLOWED_VERSION
                 follows = newest if behind else None
                 key, value = encode(change, follows=follows)
                 producer.send(self._topic, key=key, value=value)
-                versions.append(following(change, follows).version)
-                self._remember(change.id, max(newest, versions[-1]))
+                version = following(change, follows).version
+                results.append(Written(Outcome.ACCEPTED, version=version))
+                self._remember(change.id, max(newest, version))
             lost: frozenset[bytes] = frozenset()
             try:
                 producer.flush()
@@ -112,8 +117,8 @@ class KafkaDestination:
                 self._outage.over()
             failed = Written(Outcome.FAILED, "Kafka did not acknowledge it in time")
             return [
-                failed if change.id.encode() in lost else Written(Outcome.ACCEPTED, version=version)
-                for change, version in zip(changes, versions, strict=True)
+                failed if result.outcome is Outcome.ACCEPTED and change.id.encode() in lost else result
+                for change, result in zip(changes, results, strict=True)
             ]
 
         yield commit

@@ -105,7 +105,8 @@ class ErasureService:
 
         Raises:
             Problem: writing is off, Kafka did not accept the delete, or the audit record cannot be written (in these
-                cases nothing was erased), or a generation did not accept the deletion.
+                cases nothing was erased, unless Kafka accepted the first of its two deletes), or a generation did not
+                accept the deletion.
             IndexUnavailable: the store does not answer; it may or may not be erased later: erase again.
         """
         self.writes.require_on()

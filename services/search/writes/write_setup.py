@@ -83,8 +83,8 @@ def erasure_service(
 ) -> ErasureService:
     """Return the service that erases from `index` and `workspace`. `publishes`: `writes` go to Kafka."""
 
-    def publish(tombstone: DeletedCompany) -> None:
-        write_one(writes.require_on(), tombstone)
+    def publish(tombstone: DeletedCompany) -> int:
+        return write_one(writes.require_on(), tombstone).version or tombstone.version
 
     eraser = Eraser(index, workspace, publish if publishes else None)
     record = audit or AuditRecord(None)

@@ -38,7 +38,9 @@ def exact_cosines(vectors: Vector, query: Vector) -> NDArray[np.float64]:
 
 
 class VectorMatrix:
-    """Unit vectors by company id, in one array, float32 `[n, dimension]`. Not thread-safe.
+    """Unit vectors by company id, in one array, float32 `[n, dimension]`.
+
+    Threads may search it at the same time, but not while it is changed.
 
     The row of a company without a vector, whose stored vector is zeros, is NaN; it is never a neighbour.
     Removing a row moves the last row to its place, so row numbers are only valid until the next change.

@@ -8,7 +8,8 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -32,11 +33,16 @@ Value = TypeVar("Value")
 
 
 class ExactSearch:
-    """The vector searches in one index, with cached matrices. Thread-safe; one thread searches at a time."""
+    """The vector searches in one index, with cached matrices.
+
+    Thread-safe: searches run at the same time. One thread at a time brings a matrix to the state of the file, and waits
+    until no search reads the matrices.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._matrices: OrderedDict[int, _GenerationMatrix] = OrderedDict()
+        self._searches = _RunningSearches()
 
     def nearest(
         self,
@@ -58,9 +64,8 @@ class ExactSearch:
             DamagedRow: a vector does not match its checksum, or the generation lacks a company.
             InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
         """
-        with self._lock:
-            matrix = self._current_matrix(connection, name, vector, k=k)
-            return matrix.nearest(connection, vector, k=k, conditions=conditions, exclude=exclude)
+        with self._current_matrix(connection, name, vector, conditions, k=k) as (matrix, rows):
+            return matrix.nearest(vector, k=k, rows=rows, exclude=exclude)
 
     def count_above(
         self,
@@ -73,9 +78,8 @@ class ExactSearch:
         exclude: Collection[str],
     ) -> int:
         """Return how many companies have a cosine above `score`; see `nearest`."""
-        with self._lock:
-            matrix = self._current_matrix(connection, name, vector)
-            return matrix.count_above(connection, vector, score, conditions=conditions, exclude=exclude)
+        with self._current_matrix(connection, name, vector, conditions) as (matrix, rows):
+            return matrix.count_above(vector, score, rows=rows, exclude=exclude)
 
     def require_unknown(self, generation: StoredGeneration, ids: Collection[str]) -> None:
         """Raise DamagedRow if the matrix contains one of `ids`, which the caller did not find in the file.
@@ -96,18 +100,52 @@ class ExactSearch:
         with self._lock:
             self._matrices.clear()
 
+    @contextmanager
     def _current_matrix(
-        self, connection: sqlite3.Connection, name: str, vector: Vector, *, k: int = 1
-    ) -> "_GenerationMatrix":
-        """Return the matrix of the generation `name` at the state of the file; check `vector` and `k`."""
-        generation = generations.named(connection, name)
-        validation.check_query(vector, k=k, dimension=generation.record.dimension)
-        matrix = self._matrix(generation)
-        matrix.refresh(connection, generation)
-        return matrix
+        self, connection: sqlite3.Connection, name: str, vector: Vector, conditions: Conditions, *, k: int = 1
+    ) -> Iterator[tuple[VectorMatrix, Rows | None]]:
+        """Give the matrix of the generation `name` at the state of the file, and its rows that pass the conditions.
 
-    def _matrix(self, generation: StoredGeneration) -> "_GenerationMatrix":
-        return _cached(self._matrices, generation.number, lambda: _GenerationMatrix(generation), max_size=MAX_MATRICES)
+        The rows are None if all rows pass. In the body the matrix does not change. Checks `vector` and `k`.
+        """
+        with self._lock:
+            generation = generations.named(connection, name)
+            validation.check_query(vector, k=k, dimension=generation.record.dimension)
+            cached = _cached(
+                self._matrices, generation.number, lambda: _GenerationMatrix(generation), max_size=MAX_MATRICES
+            )
+            if not cached.is_current(generation):
+                self._searches.wait_for_end()
+                cached.refresh(connection, generation)
+            rows = cached.passing(connection, conditions)
+            # Still with the lock, so that no other thread changes the matrix before this search is counted.
+            self._searches.begin()
+        try:
+            yield cached.matrix, rows
+        finally:
+            self._searches.end()
+
+
+class _RunningSearches:
+    """The number of searches that read matrices now."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._ended = threading.Condition()
+
+    def begin(self) -> None:
+        with self._ended:
+            self._count += 1
+
+    def end(self) -> None:
+        with self._ended:
+            self._count -= 1
+            self._ended.notify_all()
+
+    def wait_for_end(self) -> None:
+        """Wait until no search runs."""
+        with self._ended:
+            self._ended.wait_for(lambda: not self._count)
 
 
 class _GenerationMatrix:
@@ -118,19 +156,21 @@ class _GenerationMatrix:
 
     def __init__(self, generation: StoredGeneration) -> None:
         self._number = generation.number
-        self._matrix = VectorMatrix(generation.record.dimension)
+        self.matrix = VectorMatrix(generation.record.dimension)
         self._sequence = -1
         self._filtered: OrderedDict[Conditions, Rows] = OrderedDict()
+
+    def is_current(self, generation: StoredGeneration) -> bool:
+        """Return whether the matrix has the state of the file."""
+        return self._sequence >= generation.sequence
 
     def refresh(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
         """Bring the matrix to the state of the file. Raises DamagedRow as `ExactSearch.nearest`."""
         if self._sequence < generation.purged:
             self._load(connection, generation)
-        elif self._sequence < generation.sequence:
-            self._apply_changes(connection)
         else:
-            return
-        reading.require_companies(generation, len(self._matrix))
+            self._apply_changes(connection)
+        reading.require_companies(generation, len(self.matrix))
         self._filtered.clear()
         self._sequence = generation.sequence
 
@@ -141,33 +181,9 @@ class _GenerationMatrix:
         """
         if not generation.purged <= self._sequence <= generation.sequence:
             return None
-        return next((company_id for company_id in ids if company_id in self._matrix), None)
+        return next((company_id for company_id in ids if company_id in self.matrix), None)
 
-    def nearest(
-        self,
-        connection: sqlite3.Connection,
-        vector: Vector,
-        *,
-        k: int,
-        conditions: Conditions,
-        exclude: Collection[str],
-    ) -> list[Neighbour]:
-        """Return the k companies with the highest cosine that pass the conditions, best first."""
-        return self._matrix.nearest(vector, k=k, rows=self._passing(connection, conditions), exclude=exclude)
-
-    def count_above(
-        self,
-        connection: sqlite3.Connection,
-        vector: Vector,
-        score: float,
-        *,
-        conditions: Conditions,
-        exclude: Collection[str],
-    ) -> int:
-        """Return how many companies that pass the conditions have a cosine above `score`."""
-        return self._matrix.count_above(vector, score, rows=self._passing(connection, conditions), exclude=exclude)
-
-    def _passing(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows | None:
+    def passing(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows | None:
         """Return the rows that pass the conditions; None for all rows."""
         if not conditions:
             return None
@@ -178,7 +194,7 @@ class _GenerationMatrix:
     def _load(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
         # All rows are read, because a tombstone that this matrix has not applied may have been purged.
         count = connection.execute("SELECT count(*) FROM documents WHERE generation = ?", (self._number,)).fetchone()[0]
-        self._matrix = VectorMatrix(generation.record.dimension, capacity=count)
+        self.matrix = VectorMatrix(generation.record.dimension, capacity=count)
         self._sequence = -1
         self._apply_changes(connection)
 
@@ -191,12 +207,12 @@ class _GenerationMatrix:
         for row in changes:
             document_number, _, company_id, _, checksum = row
             if checksum is None:  # a tombstone
-                self._matrix.remove(company_id)
+                self.matrix.remove(company_id)
             else:
-                self._matrix.put(company_id, document_number, checked_vector(*row))
+                self.matrix.put(company_id, document_number, checked_vector(*row))
 
     def _matching_rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
-        passes: NDArray[np.bool_] = np.ones(len(self._matrix), dtype=np.bool_)
+        passes: NDArray[np.bool_] = np.ones(len(self.matrix), dtype=np.bool_)
         for condition in conditions:
             if condition.any_of:
                 passes &= self._has_value(connection, condition.field, ANY_OF, json.dumps(condition.any_of))
@@ -217,7 +233,7 @@ class _GenerationMatrix:
         else:
             query = f"SELECT document FROM lookups WHERE generation = ? AND field = ? AND value {comparison}"
             found = connection.execute(query, (self._number, field, *values))
-        return self._matrix.mask(np.array([number for (number,) in found], dtype=np.int64))
+        return self.matrix.mask(np.array([number for (number,) in found], dtype=np.int64))
 
 
 def _cached(cache: OrderedDict[Key, Value], key: Key, make: Callable[[], Value], *, max_size: int) -> Value:

@@ -73,6 +73,14 @@ def test_a_ranking_is_read_in_full(ask: Asks) -> None:
     assert (ranking.generation, ranking.model.encoder_id, ranking.approximate) == ("first", "encoder-1", False)
 
 
+def test_a_company_is_located_in_a_ranking(ask: Asks) -> None:
+    clogs = ask("locate", "clogs", "acme.com")
+    assert (clogs.company.id, clogs.rank, clogs.nearer, clogs.removed_by) == ("clogs", 2, 1, ())
+    assert clogs.score == ask("similar", "acme.com", k=2).hits[1].score
+    excluded = ask("locate", "clogs", Question.about("acme.com", exclude="clogs"))
+    assert (excluded.rank, [(each.by, each.company) for each in excluded.removed_by]) == (None, [("exclude", "clogs")])
+
+
 def test_everything_that_can_be_said_is_taken(ask: Asks) -> None:
     ranking = ask(
         "similar",

@@ -164,8 +164,7 @@ def test_a_shortlist_is_excluded_by_a_service_and_from_an_index_alike(
         assert [hit["id"] for hit in json.loads(said.out)] == ["clogs", "zapatos"]
         assert "there is no list 'nothing'" in run(*asked, "nothing", *place).error
         assert (
-            "holds a question, not companies; give the name of a list of companies"
-            in run(*asked, "shoes", *place).error
+            "holds a query, not companies; give the name of a list of companies" in run(*asked, "shoes", *place).error
         )
     (tmp_path / "own.db.workspace").unlink()
     assert "there is no list 'already contacted'" in run(*asked, "already contacted", "--index", "own.db").error

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,23 @@ def test_an_erasure_holds_up_no_writes_while_it_compares_lists_that_were_saved_m
         monkeypatch.setattr(name_hashes, "words_of", write)
         workspace.forget_company(names)
         assert [saved.question["exclude"] for saved in workspace.lists()] == [["Fila"], ["Puma"]]
+
+
+def test_an_erasure_holds_up_no_writes_while_it_looks_names_up_in_the_index(tmp_path: Path) -> None:
+    with (
+        closing(SqliteWorkspace(tmp_path / "w.db")) as workspace,
+        closing(SqliteWorkspace(tmp_path / "w.db", busy_timeout=0.1)) as other,
+    ):
+        workspace.save_list(make_list(exclude=["ADIDAS AG", "Puma", "adidas"]))
+
+        def belongs_to_another(name: str) -> bool:
+            other.save_list(make_list(name, exclude=["Asics"]))
+            return False
+
+        workspace.forget_company(replace(make_names("a", "Adidas AG"), belongs_to_another=belongs_to_another))
+        assert [saved.question["exclude"] for saved in workspace.lists() if saved.name == make_list().name] == [
+            ["Puma"]
+        ]
 
 
 def test_all_events_of_a_company_are_read_in_few_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier, Event
+from typing import Any
 
 import pytest
 
-from similarity.company import DeletedCompany
+from similarity.company import DeletedCompany, Vector
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import WriteOutcome
 from similarity.index.sqlite import SqliteIndex, search, writing
 from similarity.index.sqlite import index as sqlite_index
+from similarity.index.sqlite.matrix import Neighbour, VectorMatrix
 from similarity.index.sqlite.words import MAX_QUERY_WORDS, word_query
 from tests.contract.steps import add_candidate, add_live, found, outcomes
 from tests.factories import make_embedded, unit_vector
@@ -186,6 +189,36 @@ def test_threads_write_and_search_at_once(index: SqliteIndex, monkeypatch: pytes
             work.result()
     assert index.stats("first").companies == len(found(index.similar("first", unit_vector(1), k=1000))) == 120
     assert damage(index.path) == []
+
+
+def test_searches_run_at_the_same_time_and_a_change_waits_for_them(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.upsert("first", [make_embedded("a"), make_embedded("b")])
+    nearest = VectorMatrix.nearest
+    both_search, may_end = Barrier(3), Event()
+
+    def waiting(matrix: VectorMatrix, vector: Vector, **arguments: Any) -> list[Neighbour]:
+        both_search.wait(timeout=30)
+        may_end.wait(timeout=30)
+        return nearest(matrix, vector, **arguments)
+
+    def search() -> list[str]:
+        return found(index.similar("first", unit_vector(1), k=5))
+
+    assert search() == ["a", "b"]
+    with ThreadPoolExecutor(3) as threads:
+        with monkeypatch.context() as patched:
+            patched.setattr(VectorMatrix, "nearest", waiting)
+            running = [threads.submit(search) for _ in range(2)]
+            both_search.wait(timeout=30)
+        index.upsert("first", [DeletedCompany(id="a", version=9)])
+        late = threads.submit(search)
+        with pytest.raises(TimeoutError):
+            late.result(timeout=0.05)
+        may_end.set()
+        assert [each.result(timeout=30) for each in running] == [["a", "b"]] * 2
+        assert late.result(timeout=30) == ["b"]
 
 
 def test_memory_holds_few_matrices_and_filters(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:

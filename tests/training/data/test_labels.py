@@ -99,5 +99,5 @@ def test_a_label_outside_the_named_classes_is_refused() -> None:
 
 
 def test_a_class_is_named_once() -> None:
-    with pytest.raises(InvalidInput, match="named twice"):
+    with pytest.raises(InvalidInput, match="named twice among a, a; name each class once"):
         read_labels(cells("a"), classes=["a", "a"])

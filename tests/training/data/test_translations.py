@@ -112,5 +112,5 @@ def test_originals_with_many_translations_come_first() -> None:
 def test_a_row_without_a_field_is_named(tmp_path: Path, row: dict[str, str]) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row))
-    with pytest.raises(InvalidInput, match="row 1: a row has original, lang and translation"):
+    with pytest.raises(InvalidInput, match="row 1: original, lang or translation is missing"):
         read_translations([path])

@@ -70,6 +70,15 @@ def test_changes_of_a_method_change_its_settings() -> None:
     assert [cell.share for cell in cells_of(["pause/half"], [1.0, 0.1], [1])] == [0.1]
 
 
+def test_the_length_of_the_runs_is_given_in_steps(
+    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recipe sets the number of steps, so `--epochs` would have no effect."""
+    with pytest.raises(SystemExit):
+        main(command(model, data, tmp_path, "--epochs", "2"))
+    assert "unrecognized arguments: --epochs 2" in capsys.readouterr().err
+
+
 def test_an_unknown_change_is_refused_with_those_there_are(
     model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

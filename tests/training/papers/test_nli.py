@@ -11,9 +11,9 @@ from similarity.errors import InvalidInput
 from tests.training.papers.sentence_pairs import CLASSES, write_nli, write_sts
 from training.config import TrainSettings
 from training.model.pair_model import PairModel
-from training.papers.nli import main, read_nli
+from training.papers.nli import main, read_bench, read_nli
 from training.papers.reports import nli_conditions
-from training.papers.sts import SETS
+from training.papers.sts import SETS, read_sts
 
 pytestmark = pytest.mark.training
 
@@ -129,6 +129,22 @@ def test_a_part_of_the_pairs_is_the_same_every_time(nli: Path) -> None:
     assert all((some.texts[a], some.texts[b]) in sides for a, b in zip(some.left, some.right, strict=True))
     with pytest.raises(InvalidInput, match="pass --pairs 1 to 120"):
         read_nli(nli, limit=121)
+
+
+def test_no_reported_pair_chooses_the_step(model: Path, nli: Path, tmp_path: Path) -> None:
+    sts, settings = write_sts(tmp_path), TrainSettings(model=str(model))
+    reported, dev = read_sts(sts, SETS[0]), read_sts(sts, "STSb-dev")
+    with (sts / "STSb-dev.tsv").open("a") as file:
+        file.write(f"3\t{reported.right[0].upper()}!\t{reported.left[0]}\tpart0\n")  # the other order
+    bench = read_bench(nli, sts, settings, limit=40)
+    assert 0 < len(bench.dev.scores) <= len(dev.scores)
+    reported_pairs = {frozenset(pair) for one in bench.sets for pair in zip(one.left, one.right, strict=True)}
+    assert not reported_pairs & {frozenset(pair) for pair in zip(bench.dev.left, bench.dev.right, strict=True)}
+    assert not any(text.endswith("!") for text in bench.dev.left)
+    for name in SETS:
+        (sts / f"{name}.tsv").write_text((sts / "STSb-dev.tsv").read_text())
+    with pytest.raises(InvalidInput, match="every pair of STSb-dev is also in"):
+        read_bench(nli, sts, settings, limit=40)
 
 
 def test_the_report_states_the_start(model: Path, nli: Path) -> None:

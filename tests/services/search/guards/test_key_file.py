@@ -117,7 +117,7 @@ def members(**changes: Any) -> dict[str, Any]:
         ({"keys": [members(id="../..")]}, "keys.0.id: String should match pattern"),
         ({"keys": [members(name="ann\n")]}, "keys.0.name: String should match pattern"),
         ({"keys": [members(secret="a secret by mistake")]}, "keys.0.secret: Extra inputs are not permitted"),
-        ({"keys": [members(), members()]}, "two keys have the same id"),
+        ({"keys": [members(), members()]}, f"two keys have the same id {members()['id']}; remove one"),
         (" " * 1_000_001, "too large"),
     ],
 )
