@@ -22,6 +22,11 @@ class RunningService:
     port: int
     pid: int
 
+    def processor_seconds(self) -> float:
+        """Time of processors that the process has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def memory_mb(self) -> float:
         """Resident memory of the process and its children."""
         return sum(_resident_mb(pid) for pid in (self.pid, *_children(self.pid)))

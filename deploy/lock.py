@@ -4,7 +4,8 @@
     deploy/locks/NAME.txt    the base install and NAME
 
 `integration` is pinned first and constrains the others, so that one environment can hold several:
-Beam holds back some of what the others would use in newer versions (pyarrow, protobuf).
+Beam holds back some of what the others would use in newer versions: 2.77 takes pyarrow below 26 (26.0.1 passes the
+tests of files, exports and imports), and an older protobuf.
 """
 
 import subprocess

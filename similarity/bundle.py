@@ -24,8 +24,6 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "manifest.json"
 CARD_FILE = "README.md"
-INPUT_NAMES = ("input_ids", "attention_mask")
-OUTPUT_NAME = "embedding"
 
 FORMER_NAME = "multilingual"
 """Named a second bundle, which earlier releases shipped."""

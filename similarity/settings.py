@@ -18,7 +18,7 @@ DEFAULT_INDEX = "similarity.db"
 OTHERS = ("ELASTICSEARCH_", "KAFKA_", "SERVICE_")
 """Beginnings (after the prefix) of the variables of other settings."""
 
-Runtime: TypeAlias = Literal["onnxruntime", "openvino", "auto"]
+Runtime: TypeAlias = Literal["onnxruntime", "openvino", "auto", "cuda", "tensorrt"]
 RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 
 
@@ -28,8 +28,8 @@ class Settings:
 
     `index`: the SQLite file (for a symbolic link, the file that it names), or `https://host:9200/NAME` of
     Elasticsearch. `bundle`: a bundle folder; by default that of the index. `bundles`: the folder of the index's
-    bundles; by default next to the index. `threads`: of the encoder; by default all cores. `runtime`: of the encoder;
-    "auto" is the fastest one installed. `audit`: the file of the audit record, or "-" for standard error; by default
+    bundles; by default next to the index. `threads`: of the encoder; by default all cores. `runtime`: of the encoder
+    (`similarity.encoder.TextEncoder`). `audit`: the file of the audit record, or "-" for standard error; by default
     next to the index (`similarity.upkeep.audit.audit_target`). `url`, `api_key`: the service that commands use instead
     of an index.
 

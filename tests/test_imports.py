@@ -44,7 +44,7 @@ HOMES = {
     "torch": ("training/",),
     "transformers": ("training/",),
     "elasticsearch": ("similarity/index/elastic/",),
-    "onnxruntime": ("similarity/encoder.py", "training/"),
+    "onnxruntime": ("similarity/model/", "training/"),
     "tokenizers": ("similarity/encoder.py",),
     "openvino": ("similarity/model/",),
     "openpyxl": ("similarity/formats/",),

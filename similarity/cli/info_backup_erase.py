@@ -27,6 +27,8 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
         base_model, folder = printable(loaded.manifest.base_model), printable(str(loaded.folder))
         typer.echo(f"bundle      {base_model}, {loaded.manifest.dimension} dimensions, {folder}")
         typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
+        if work.settings.runtime != "onnxruntime":
+            typer.echo(f"            runtime {work.settings.runtime}: runs on {work.encoder(loaded).runtime}")
         figures = ((name, value) for name, value in loaded.manifest.metrics.items() if name.startswith(RANKER_FIGURE))
         if shown := ", ".join(f"{name.removeprefix(RANKER_FIGURE)} {value:.4g}" for name, value in figures):
             typer.echo(f"            figures of its ranker: {shown}")

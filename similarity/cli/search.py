@@ -240,19 +240,22 @@ def find(
 def export(
     file: Annotated[Path, typer.Argument(help="The Parquet file to write")],
     k: CountOption = 10,
+    part: Annotated[str, typer.Option(help="Only this part of the companies, such as 3/16; all parts in turn")] = "1/1",
     index: IndexOption = None,
 ) -> None:
     """Write the k nearest competitors of every company to a Parquet file."""
-    from similarity.search.export import export_neighbours
+    from similarity.search.export import export_neighbours, part_of
     from similarity.upkeep.audit import refuse_audit_record
 
+    number, parts = part_of(part)
     with opened(index) as work:
         refuse_audit_record(work.settings, file)
         live = work.index.live()
         stats = work.index.stats(live.name)
         total = stats.companies - stats.without_vector
-        with progress("companies", total) as on_rows:
-            rows = export_neighbours(work.index, live, file, k=k, on_rows=on_rows)
-    typer.echo(f"{rows:,} pairs of {total:,} companies written to {file}")
+        with progress("companies", total // parts) as on_rows:
+            rows = export_neighbours(work.index, live, file, k=k, part=(number, parts), on_rows=on_rows)
+    of = f"part {part} of " if parts > 1 else ""
+    typer.echo(f"{rows:,} pairs of {of}{total:,} companies written to {file}")
     if stats.without_vector:
         typer.echo(f"{stats.without_vector:,} left out: their descriptions have too few words to rank by")

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
-from similarity.company import ATTRIBUTE_NAME_PATTERN, Company
+from similarity.company import ATTRIBUTE_NAME_PATTERN, Company, name_key
 from similarity.errors import InvalidFilter
 from similarity.index.numbers import is_finite, is_number, key_range
 
 LANGUAGE = "language"
 FILTER_FIELDS = ("country", "industry", "tags", "domain", LANGUAGE)
+value_key = lru_cache(maxsize=4096)(name_key)
+"""`company.name_key` of values that many companies share; corpora have a few hundred countries and industries."""
 Limit: TypeAlias = float | str
 """A limit of a range: a number, or a level of an ordinal attribute."""
 
@@ -99,14 +102,18 @@ class FieldFilter:
 def filter_values(company: Company) -> Mapping[str, tuple[str, ...]]:
     """Return the values of each filter field of a company, as stored (not case-folded)."""
     values: dict[str, tuple[str, ...]] = {
-        "country": (company.country,),
-        "industry": (company.industry,),
-        "domain": (company.domain,),
+        "country": _known(company.country),
+        "industry": _known(company.industry),
+        "domain": _known(company.domain),
         "tags": company.tags,
     }
     for name, value in company.attributes.items():
-        values[f"attributes.{name}"] = (attribute_text(value),)
-    return {field: tuple(value for value in held if value) for field, held in values.items()}
+        values[f"attributes.{name}"] = _known(attribute_text(value))
+    return values
+
+
+def _known(value: str) -> tuple[str, ...]:
+    return (value,) if value else ()
 
 
 def attribute_text(value: str | int | float | bool) -> str:

@@ -16,6 +16,9 @@ from similarity.text import TEXT_REVISIONS, TextSettings
 SCHEMA_VERSION = 3  # 1 had no licence, 2 no ranker
 POOLING = "mean"
 NORMALISATION = "l2"
+# The inputs and the output of every bundle's graph.
+INPUT_NAMES = ("input_ids", "attention_mask")
+OUTPUT_NAME = "embedding"
 
 # Members that were added by a later schema, and its version.
 _SINCE = {"licence": 2, "ranker": 3}

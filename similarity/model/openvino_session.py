@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import SimilarityError
+from similarity.model.manifest import INPUT_NAMES, OUTPUT_NAME
 
 
 class OpenVinoSession:
@@ -19,6 +20,8 @@ class OpenVinoSession:
     Raises:
         SimilarityError: OpenVINO is not installed.
     """
+
+    runtime = "openvino"
 
     def __init__(self, model: bytes, *, threads: int) -> None:
         try:
@@ -41,8 +44,8 @@ class OpenVinoSession:
         """Return float32 `[batch, dimension]` for two int64 `[batch, length]`."""
         request = self._idle.get()
         try:
-            outputs = request.infer({"input_ids": input_ids, "attention_mask": attention_mask})
-            vectors: NDArray[np.float32] = np.array(outputs["embedding"], dtype=np.float32)
+            outputs = request.infer(dict(zip(INPUT_NAMES, (input_ids, attention_mask), strict=True)))
+            vectors: NDArray[np.float32] = np.array(outputs[OUTPUT_NAME], dtype=np.float32)
         finally:
             self._idle.put(request)
         return vectors

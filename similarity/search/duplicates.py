@@ -8,7 +8,7 @@ is likely wrong in the data; then they are the same only if the cores of their n
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from similarity.company import Company, SimilarCompany
 from similarity.index.protocol import CompanyIndex
@@ -34,8 +34,7 @@ For a widely shared domain, the core of the name follows the domain.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What identifies a company: its own domain, its name, and a hash of its description if that is long enough.
 
     `domain` and `text` are "" if it has none.
@@ -108,17 +107,21 @@ class DuplicateMerger:
 
 
 def merge_duplicates(
-    hits: Sequence[SimilarCompany], given: Sequence[Identity] = (), *, widely_shared: Collection[str] = ()
+    hits: Sequence[tuple[SimilarCompany, Identity]],
+    given: Sequence[Identity] = (),
+    *,
+    widely_shared: Collection[str] = (),
 ) -> MergedHits:
     """Merge each hit into the given company or the better hit that is the same company.
 
-    `widely_shared`: see `widely_shared_domains`. Appending hits does not change the result for the earlier ones.
+    `hits`: each with its identity. `widely_shared`: see `widely_shared_domains`. Appending hits does not change the
+    result for the earlier ones.
     """
     merger = DuplicateMerger()
     duplicates_of_given = [merger.add_given(each.keys(widely_shared)) for each in given]
     unique: list[UniqueHit] = []
-    for hit in hits:
-        duplicates = merger.add(hit.company.id, Identity.of(hit.company).keys(widely_shared))
+    for hit, identity in hits:
+        duplicates = merger.add(hit.company.id, identity.keys(widely_shared))
         if duplicates is not None:
             unique.append(UniqueHit(hit, duplicates))
     return MergedHits(unique, duplicates_of_given)

@@ -35,13 +35,14 @@ def export_neighbours(
     file: Path,
     *,
     k: int,
+    part: tuple[int, int] = (1, 1),
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> int:
     """Write a row for each neighbour of each company to `file`, and return the number of rows.
 
     An existing file is replaced when the new one is complete; after an error it is unchanged. Column `score` is the
-    cosine; `probability` is null if the generation has no ranker. The file's metadata name the generation, the encoder
-    and the bundle.
+    cosine; `probability` is null if the generation has no ranker. `part`: see `all_neighbours`. The file's metadata
+    name the generation, the encoder, the bundle and the part.
 
     Raises:
         InvalidInput: the file is a database, its name does not end with .parquet, or its folder does not exist.
@@ -49,8 +50,21 @@ def export_neighbours(
     refuse_database(file)
     _check_name(file)
     metadata = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
+    metadata["part"] = f"{part[0]}/{part[1]}"
     with whole_file(file) as stream:
-        return _write_rows(stream, metadata, all_neighbours(index, generation, k=k, on_rows=on_rows))
+        return _write_rows(stream, metadata, all_neighbours(index, generation, k=k, part=part, on_rows=on_rows))
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Return a part such as (3, 16) for "3/16".
+
+    Raises:
+        InvalidInput: the text is not two whole numbers, of which the first is from 1 to the second.
+    """
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise InvalidInput(f"--part is {text!r:.40}; it must be a part and their number, such as 3/16")
+    return int(number), int(parts)
 
 
 def _write_rows(

@@ -1,5 +1,6 @@
 """The competitors of every company, computed in one pass over the corpus, in blocks."""
 
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ from similarity.search.reranking.scores import business_logits, in_order, knows_
 from similarity.search.reranking.stage import HEAD
 
 BLOCK_ROWS = 512
+BLOCK_BYTES = 256_000_000
+"""Memory of the cosines of a block: fewer rows than BLOCK_ROWS of more than 125,000 companies."""
+TIE = np.float32(1e-6)
+"""Cosines are equal if they do not differ by more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +61,31 @@ class _Corpus:
 
 
 def all_neighbours(
-    index: CompanyIndex, generation: Generation, *, k: int, on_rows: Callable[[int], None] = lambda rows: None
+    index: CompanyIndex,
+    generation: Generation,
+    *,
+    k: int,
+    part: tuple[int, int] = (1, 1),
+    on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[tuple[str, str, list[Neighbour]]]:
     """Yield each company's id, its name, and its first k hits as `Searcher` ranks them, by the companies' ids.
 
-    The rank is `business`. Companies without a vector are left out.
+    The rank is `business`. Companies without a vector are left out. `part` (3, 16): of the companies, only the third
+    of 16 parts, by a hash of their ids, so that a company stays in its part while others are added or deleted.
 
-    Holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384), and the words.
+    Each part holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384), and the words.
     """
     corpus = _load(index, generation)
     ranker = generation.second_stage
-    for start in range(0, len(corpus.ids), BLOCK_ROWS):
-        block = corpus.vectors[start : start + BLOCK_ROWS]
-        scores = block @ corpus.vectors.T
-        scores[np.arange(len(block)), np.arange(start, start + len(block))] = -np.inf
-        for row, company_id in enumerate(corpus.ids[start : start + BLOCK_ROWS]):
-            yield company_id, corpus.names[start + row], _neighbours(corpus, ranker, start + row, scores[row], k)
+    number, parts = part
+    rows = [row for row, company_id in enumerate(corpus.ids) if zlib.crc32(company_id.encode()) % parts == number - 1]
+    size = max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, len(corpus.ids)))))
+    for start in range(0, len(rows), size):
+        block = rows[start : start + size]
+        scores = corpus.vectors[block] @ corpus.vectors.T
+        scores[np.arange(len(block)), block] = -np.inf
+        for row, own_scores in zip(block, scores, strict=True):
+            yield corpus.ids[row], corpus.names[row], _neighbours(corpus, ranker, row, own_scores, k)
         on_rows(len(block))
 
 
@@ -140,9 +154,10 @@ def _best(scores: NDArray[np.float32], count: int) -> list[int]:
     if count <= 0:
         return []
     threshold = np.partition(scores, len(scores) - count)[len(scores) - count]
-    # All ties with the last score are candidates, so that the lower id wins whatever the partition did.
-    candidates = np.flatnonzero(scores >= threshold)
-    best: list[int] = candidates[np.argsort(-scores[candidates], kind="stable")][:count].tolist()
+    # All ties with the last score are candidates, so that the lower id wins whatever the partition did. The product of
+    # a block rounds the cosines of equal vectors differently.
+    candidates = np.flatnonzero(scores >= threshold - TIE)
+    best: list[int] = candidates[np.argsort(-np.round(scores[candidates] / TIE), kind="stable")][:count].tolist()
     return best
 
 

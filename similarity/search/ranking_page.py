@@ -142,8 +142,9 @@ class PageBuilder:
         """Return the ranking of the candidates, and their duplicates."""
         request = self.request
         head, tail = second_stage.split(candidates.hits)
-        hits, given = [*head, *tail], [*map(Identity.of, request.query_companies), *request.excluded]
-        identities = [*(Identity.of(hit.company) for hit in hits), *given]
+        hits = [(hit, Identity.of(hit.company)) for hit in (*head, *tail)]
+        given = [*map(Identity.of, request.query_companies), *request.excluded]
+        identities = [*(identity for _, identity in hits), *given]
         widely_shared = widely_shared_domains(self.index, request.generation.name, identities)
         merged = merge_duplicates(hits, given, widely_shared=widely_shared)
         return second_stage.scored(merged.unique, head={each.company.id for each in head}), merged

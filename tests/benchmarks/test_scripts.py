@@ -26,6 +26,7 @@ LOCAL = {
 PROCESSES = {
     "languages": f"--index {INDEX}",
     "ranking": f"--index {INDEX} --judged data/sample/judged.tsv --anchors 2",
+    "export": f"--index {INDEX} --sizes 3000 --companies 20",
     "reasons": f"--index {INDEX} --companies 2",
     "service_overload": f"--index {INDEX} --rounds 1 --seconds 0.5",
     "service_soak": f"--index {INDEX} --minutes 0.1 --warm-up 0.01 --rate 5",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import docker_images, docker_standins, prism
+from tests.servers.flink import FLINK
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ROOT / "deploy" / "locks"
@@ -88,10 +89,28 @@ def test_no_torch_and_nothing_of_cuda_is_locked(name: str) -> None:
     assert not re.search(r"^(torch|nvidia-\S+|triton)==", text, re.MULTILINE)
 
 
-def test_prism_is_of_the_version_of_beam() -> None:
+def version_of_beam() -> str:
     lock = (LOCKS / "pipelines.txt").read_text(encoding="utf-8")
     [beam] = re.findall(r"^apache-beam==(\S+)", lock, re.MULTILINE)
-    assert arguments("pipelines")["BEAM_VERSION"] == beam == prism.VERSION
+    return str(beam)
+
+
+def test_prism_is_of_the_version_of_beam() -> None:
+    assert arguments("pipelines")["BEAM_VERSION"] == version_of_beam() == prism.VERSION
+
+
+def test_flink_is_the_one_of_the_tests_and_its_job_server_of_the_version_of_beam() -> None:
+    minor = FLINK.version.split("-")[0]
+    component = ROOT / "deploy" / "kubernetes" / "components" / "flink"
+    compose, cluster, server = (
+        file.read_text(encoding="utf-8")
+        for file in (ROOT / "docker-compose.yml", component / "flink.yaml", component / "jobserver.yaml")
+    )
+    assert f"flinkVersion: v{minor.replace('.', '_')}\n" in cluster
+    for text in (compose, cluster):
+        assert f"image: flink:{minor}." in text
+    for text in (compose, server):
+        assert f"image: apache/beam_flink{minor}_job_server:{version_of_beam()}\n" in text
 
 
 def test_images_have_the_version_of_the_software_as_their_default_everywhere() -> None:

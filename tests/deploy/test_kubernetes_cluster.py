@@ -120,7 +120,7 @@ def test_jobs_are_made_from_what_waits(api: KubernetesApi, space: str) -> None:
     [
         ("concurrencyPolicy: Forbid", "concurrencyPolicy: Never", "supported values"),
         ("timeZone: Etc/UTC", "timeZone: Europe/Nowhere", "unknown time zone"),
-        ("flinkVersion: v1_20", "flinkVersion: v9_9", "Unsupported value"),
+        ("flinkVersion: v1_19", "flinkVersion: v9_9", "Unsupported value"),
         ("jobLabel: metrics", "jobLable: metrics", "unknown field"),
         ("maxUnavailable: 0", "maxUnavailble: 0", "unknown field"),
     ],

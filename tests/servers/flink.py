@@ -39,14 +39,19 @@ ROOT = Path(__file__).parents[2]
 # Beam publishes its job server for Flink to Maven Central with all that it needs, and that is Flink itself.
 FLINK = JavaServer(
     name="Flink",
-    version="1.19-2.62.0",
+    version="1.19-2.70.0",
     jars=(
-        "org.apache.beam:beam-runners-flink-1.19:2.62.0",
-        "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3",
+        "org.apache.beam:beam-runners-flink-1.19:2.70.0",
+        # The job service of 2.70 could not be had when this was tried; 2.65 was the newest. What that needs must be of
+        # the runner's version all the same: the harness holds copies of the runner's classes.
+        "org.apache.beam:beam-runners-java-job-service:2.65.0",
+        "org.apache.beam:beam-sdks-java-expansion-service:2.70.0",
+        "org.apache.beam:beam-sdks-java-harness:2.70.0",
+        "org.apache.logging.log4j:log4j-slf4j2-impl:2.24.3",
         "org.apache.logging.log4j:log4j-core:2.24.3",
         "org.apache.logging.log4j:log4j-api:2.24.3",
     ),
-    digest="a85ee1efebc6cecf9cb8b8ee22617d89ac7940e2d9b9b69144504239eb0bb6ae",
+    digest="77f2274ebc83fada2348fd9f5534d9e355bdffecea8721a0233ef8526fb26b67",
     java_variable="FLINK_JAVA_HOME",
     oldest_java=17,
     newest_java=17,  # the newest that Flink 1.19 supports

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from similarity import encoder as encoder_module
 from similarity.bundle import ModelBundle, seed_folder, write_manifest
-from similarity.encoder import OnnxRuntimeSession, TextEncoder, TokenIds, batches, padded
+from similarity.encoder import TextEncoder, TokenIds, batches, padded
 from similarity.errors import InvalidBundle, SimilarityError
+from similarity.model import onnxruntime_session
+from similarity.model.onnxruntime_session import OnnxRuntimeSession
 from similarity.settings import RUNTIMES, Runtime
 from tests.tiny_bundle import DIMENSION, TINY_MANIFEST, WORDS, TinyGraph, expected_vector, write_tiny_bundle
 
@@ -172,8 +174,8 @@ def test_fewer_than_one_thread_is_refused(bundle: ModelBundle, threads: int) -> 
 
 
 def test_an_unknown_runtime_is_refused_with_those_that_exist(bundle: ModelBundle) -> None:
-    with pytest.raises(SimilarityError, match="onnxruntime, openvino, auto"):
-        TextEncoder(bundle, runtime="tensorrt")  # type: ignore[arg-type]  # as a settings file might
+    with pytest.raises(SimilarityError, match="onnxruntime, openvino, auto, cuda, tensorrt"):
+        TextEncoder(bundle, runtime="gpu")  # type: ignore[arg-type]  # as a settings file might
 
 
 def test_a_missing_openvino_says_how_to_install_it(bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,6 +188,62 @@ def test_the_automatic_runtime_does_without_openvino(bundle: ModelBundle, monkey
     monkeypatch.setitem(sys.modules, "openvino", None)
     vectors = TextEncoder(bundle, runtime="auto").encode(["cars"])
     np.testing.assert_allclose(vectors, [expected_vector("cars")], atol=1e-6)
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "tensorrt"])
+def test_without_a_gpu_the_cpu_gives_the_same_vectors_after_one_warning(
+    runtime: Runtime, bundle: ModelBundle, encoder: TextEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = TextEncoder(bundle, threads=2, runtime=runtime)
+    [record] = caplog.records
+    assert f"the runtime {runtime} cannot be used, so onnxruntime encodes on the CPU: " in record.getMessage()
+    assert "onnxruntime-gpu" in record.getMessage()
+    assert other.runtime == "onnxruntime"
+    np.testing.assert_array_equal(other.encode(["anvils boats"]), encoder.encode(["anvils boats"]))
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the CPU stand in for a GPU."""
+    monkeypatch.setattr(onnxruntime_session, "GPU_PROVIDERS", {"cuda": "CPUExecutionProvider"})
+    monkeypatch.setattr("onnxruntime.preload_dlls", lambda: print("a library is missing"))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings("ignore:Duplicate provider")
+def test_a_gpu_that_works_is_used(
+    bundle: ModelBundle,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    encoder = TextEncoder(bundle, threads=1, runtime="cuda")
+    assert encoder.runtime == "cuda"
+    assert capsys.readouterr() == ("", "a library is missing\n")
+    monkeypatch.setattr(encoder_module, "BATCH_ROWS", 4)
+    told: list[int] = []
+    encoder.encode([f"anvils {'boats ' * count}" for count in range(6)], lambda done, total: told.append(done))
+    assert told == [4, 6]
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings("ignore:Duplicate provider")
+@pytest.mark.parametrize("problem", ["vectors", "device"])
+def test_a_gpu_that_fails_or_gives_other_vectors_is_not_used(
+    problem: str, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = OnnxRuntimeSession.run
+
+    def fail(session: OnnxRuntimeSession, ids: TokenIds, mask: TokenIds) -> NDArray[np.float32]:
+        if session.runtime == "cuda" and problem == "device":
+            raise RuntimeError("no kernel image is available")
+        return run(session, ids, mask) * (0.5 if session.runtime == "cuda" else 1)
+
+    monkeypatch.setattr(OnnxRuntimeSession, "run", fail)
+    encoder = TextEncoder(bundle, runtime="cuda")
+    assert encoder.runtime == "onnxruntime"
+    [record] = caplog.records
+    expected = {"vectors": "a cosine of 0.500 to those of the CPU", "device": "no kernel image is available"}
+    assert expected[problem] in record.getMessage()
 
 
 def bundle_with_tokenizer(folder: Path, **members: object) -> ModelBundle:
@@ -297,7 +355,7 @@ def test_a_graph_that_cannot_run_is_refused(tmp_path: Path) -> None:
 def test_a_graph_that_does_not_end_is_given_up(
     runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoder_module, "RUN_SECONDS", 0.5)
+    monkeypatch.setattr(onnxruntime_session, "RUN_SECONDS", 0.5)
     bundle = write_tiny_bundle(tmp_path / "endless", TinyGraph(endless=True))
     with pytest.raises(InvalidBundle, match=r"endless/model.onnx did not finish a batch within 0.5 seconds.*export"):
         TextEncoder(bundle, runtime=runtime)

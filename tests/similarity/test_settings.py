@@ -60,7 +60,7 @@ def test_settings_of_a_server_are_left_to_whoever_connects(name: str) -> None:
         ("INDX", "a", "SIMILARITY_INDX is not a setting; the settings are SIMILARITY_INDEX"),
         ("THREADS", "0", "SIMILARITY_THREADS is 0; it must be 1 or more"),
         ("THREADS", "many", "SIMILARITY_THREADS is 'many'; it must be a whole number"),
-        ("RUNTIME", "torch", "must be one of onnxruntime, openvino, auto"),
+        ("RUNTIME", "torch", "must be one of onnxruntime, openvino, auto, cuda, tensorrt"),
     ],
 )
 def test_a_bad_setting_is_refused_with_what_would_do(name: str, value: str, message: str) -> None:

@@ -9,10 +9,10 @@
 a Python package that ships one, or a bundle (`shipped`: the shipped bundle), which is exported again from its own
 weights. For a run, training.json provides the base model, the method and the maximum number of tokens.
 
-docs/distilling.md has the commands that make an encoder like the shipped one. The export is
-refused if the ONNX output differs from torch, or int8 vectors are too far from float32; with `--judged`, also if int8
-ranks worse than float32, or the model worse than `--reference` (limits: training.export.gates). A new bundle has no
-calibration; `python -m training.calibrate` fits one.
+docs/distilling.md has the commands that make an encoder like the shipped one. The export is refused if the ONNX output
+differs from torch, or int8 or float16 vectors are too far from float32; with `--judged`, also if they rank worse than
+float32, or the model worse than `--reference` (limits: training.export.gates). A new bundle has no calibration;
+`python -m training.calibrate` fits one.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from similarity.text import DEFAULT_SETTINGS
 from training.config import SHIPPED
 from training.console import refusing, say
 from training.evaluate.judged import judged_split
-from training.export.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, ExportSettings, export
+from training.export.bundle_export import FLOAT16, FLOAT32, INT8, MAX_BYTES, SAMPLE, ExportSettings, export
 from training.export.gates import JudgedData, Reference
 from training.export.graph import SentenceEncoder, load_encoder
 from training.run.trained_run import TrainedRun, listed_companies, read_run
@@ -151,7 +151,7 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--base-model", help="name for the manifest (default: the run's or the bundle's, else --model)")
     add("--licence", help=f"SPDX expression of the weights (default: that of the initial bundle, else {LICENCE})")
     add("--training-data", help="description of the training pairs, for the manifest; the method is added from the run")
-    add("--precision", choices=[INT8, FLOAT32], default=INT8)
+    add("--precision", choices=[INT8, FLOAT16, FLOAT32], default=INT8)
     add("--max-tokens", type=int, help="longer texts are cut (default: the run's or the bundle's, else 128)")
     add("--max-megabytes", type=float, default=MAX_BYTES / MEGABYTE, help="largest int8 bundle (default: 30)")
     add("--sample", type=Path, default=SAMPLE, help=f"companies that set the scales of int8 (default: {SAMPLE})")

@@ -29,7 +29,7 @@ from training.export.quantise import Feed, quantise
 from training.model.weights import weights_source
 from training.run.trained_run import TrainedRun
 
-FLOAT32, INT8 = "float32", "int8"
+FLOAT32, FLOAT16, INT8 = "float32", "float16", "int8"
 SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
 # Number of texts that calibrate int8. The next CALIBRATION_TEXTS, if there are any, check the result.
 CALIBRATION_TEXTS = 256
@@ -96,15 +96,21 @@ def export(
     with tempfile.TemporaryDirectory() as temporary:
         draft = _write_draft(Path(temporary) / FLOAT32, model, tokenizer, manifest)
         encoder, float32 = TextEncoder(draft), None
-        if settings.precision == INT8:
+        if settings.precision != FLOAT32:
             float32 = encoder
             texts = sample_texts(sample, settings.text_settings)
-            quantised = quantise(model, list(_feeds(float32, texts[:CALIBRATION_TEXTS])))
-            manifest = replace(manifest, quantisation="int8: smoothed static activations, per-channel weights")
-            draft = _write_draft(Path(temporary) / INT8, quantised, tokenizer, manifest)
-            _check_size(draft, settings.max_bytes)
+            if settings.precision == INT8:
+                smaller = quantise(model, list(_feeds(float32, texts[:CALIBRATION_TEXTS])))
+                manifest = replace(manifest, quantisation="int8: smoothed static activations, per-channel weights")
+                texts = _check_texts(texts, log)
+            else:
+                smaller = to_onnx(original.half())
+                manifest = replace(manifest, quantisation="float16, for GPUs")
+            draft = _write_draft(Path(temporary) / settings.precision, smaller, tokenizer, manifest)
+            if settings.precision == INT8:
+                _check_size(draft, settings.max_bytes)
             encoder = TextEncoder(draft)
-            manifest = _with_metrics(manifest, check_closeness(float32, encoder, _check_texts(texts, log), log))
+            manifest = _with_metrics(manifest, check_closeness(float32, encoder, texts, log))
         if judged:
             figures = check_ranking(encoder, judged, log, float32=float32, reference=reference)
             manifest = _with_metrics(manifest, figures)

@@ -16,10 +16,11 @@ import onnx
 import torch
 from numpy.typing import NDArray
 
-from similarity.encoder import OnnxRuntimeSession, TextEncoder, padded
+from similarity.encoder import TextEncoder, padded
 from similarity.errors import SimilarityError
 from similarity.generations.gate import MAX_LOSS, MIN_ANCHORS, labelled_companies, usable_labels
 from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
+from similarity.model.onnxruntime_session import OnnxRuntimeSession
 from similarity.text import TextSettings
 from training.console import Log
 from training.evaluate.bootstrap import Interval, mean_interval, paired_difference, with_bounds
@@ -109,18 +110,18 @@ def check_parity(encoder: SentenceEncoder, model: onnx.ModelProto, log: Log) -> 
     return {"difference_to_torch": difference}
 
 
-def check_closeness(float32: TextEncoder, int8: TextEncoder, texts: Sequence[str], log: Log) -> dict[str, float]:
-    """Check that int8 vectors of `texts` are close to their float32 vectors.
+def check_closeness(float32: TextEncoder, smaller: TextEncoder, texts: Sequence[str], log: Log) -> dict[str, float]:
+    """Check that int8 or float16 vectors of `texts` are close to their float32 vectors.
 
     Raises:
         ExportRefused: their mean cosine is below LOWEST_MEAN_COSINE.
     """
-    cosines: NDArray[np.float32] = np.einsum("nd,nd->n", float32.encode(texts), int8.encode(texts))
+    cosines: NDArray[np.float32] = np.einsum("nd,nd->n", float32.encode(texts), smaller.encode(texts))
     mean, lowest = float(cosines.mean()), float(cosines.min())
-    log(f"int8: cosine to float32 mean {mean:.4f}, lowest {lowest:.4f}")
+    log(f"cosine to float32: mean {mean:.4f}, lowest {lowest:.4f}")
     if not mean >= LOWEST_MEAN_COSINE:
         raise ExportRefused(
-            f"int8 vectors have a mean cosine of {mean:.4f} to float32, below {LOWEST_MEAN_COSINE}; set the scales of "
+            f"the vectors have a mean cosine of {mean:.4f} to float32, below {LOWEST_MEAN_COSINE}; set the scales of "
             "int8 with more texts of your own (--sample), or export --precision float32"
         )
     return {"cosine_to_float32_mean": mean, "cosine_to_float32_lowest": lowest}
@@ -190,7 +191,7 @@ def _figures(rankings: Mapping[str, RankingMeasures]) -> dict[str, float]:
 def _check_kept(after: float, before: float) -> None:
     if not after >= KEPT_QUALITY * before:
         raise ExportRefused(
-            f"int8 keeps {after / before:.2%} of float32's nDCG@10 on dev, less than {KEPT_QUALITY:.1%}; set its "
+            f"the bundle keeps {after / before:.2%} of float32's nDCG@10 on dev, less than {KEPT_QUALITY:.1%}; set its "
             "scales with more texts of your own (--sample), or export --precision float32"
         )
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
 from similarity.errors import InvalidInput
+from similarity.model.manifest import INPUT_NAMES, OUTPUT_NAME
 from training.model.weights import load_tokenizer, load_transformer, require_transformer_alone
 
 # The first opset with a Gelu operator.
@@ -34,7 +34,8 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-che
         self.transformer = transformer
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        states = self.states(input_ids, attention_mask)
+        # The mean and the norm of a float16 transformer are float32, because rounding would change the norm.
+        states = self.states(input_ids, attention_mask).float()
         weights = attention_mask.unsqueeze(-1).to(states.dtype)
         mean = (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
         return nn.functional.normalize(mean, dim=1)
@@ -93,7 +94,7 @@ def tokenizer_json(source: str) -> str:
 
 
 def to_onnx(encoder: SentenceEncoder) -> onnx.ModelProto:
-    """Return the float32 graph of `encoder`, with variable batch size and length."""
+    """Return the graph of `encoder` in the precision of its weights, with variable batch size and length."""
     example = torch.ones(2, 16, dtype=torch.int64)
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():

@@ -4,6 +4,8 @@ import json
 import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 from similarity.errors import UnknownGeneration
 from similarity.index import validation
@@ -11,7 +13,7 @@ from similarity.index.protocol import Generation, GenerationState
 from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.migrations import GENERATION_COLUMNS, UNSEALED
-from similarity.index.sqlite.rows import Row, microseconds, moment
+from similarity.index.sqlite.rows import microseconds, moment
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import ranker_to_json
 
@@ -66,7 +68,7 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
 def every(connection: sqlite3.Connection) -> list[StoredGeneration]:
     """Return all generations, in the order in which they were added."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM generations NOT INDEXED ORDER BY number")
-    return [_stored(row) for row in rows]
+    return [_stored(*row) for row in rows]
 
 
 def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
@@ -151,7 +153,7 @@ def before_live(connection: sqlite3.Connection) -> StoredGeneration:
     ).fetchone()
     if row is None:
         raise validation.nothing_before(current.record.name)
-    return _stored(row)
+    return _stored(*row)
 
 
 def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int, now: datetime) -> Generation:
@@ -203,7 +205,9 @@ def _seal(connection: sqlite3.Connection, number: int | None) -> None:
     connection.execute("UPDATE generations SET checksum = ? WHERE number = ?", (checksum(*row[:-1]), number))
 
 
-def _stored(row: Row) -> StoredGeneration:
+# Every read of the index begins with these rows. A row that has changed in value or type is another key.
+@lru_cache(maxsize=64, typed=True)
+def _stored(*row: Any) -> StoredGeneration:
     *values, expected = row
     if checksum(*values) != expected:
         raise DamagedRow(f"the row of generation {row[5]!r:.80} differs from its checksum")

@@ -215,9 +215,8 @@ class SqliteIndex:
         filtered = conditions(filters)
         with self._connections.reading() as connection:
             neighbours = self._search.nearest(connection, generation, vector, k=k, conditions=filtered, exclude=exclude)
-            found = reading.company_facts(connection, [neighbour.document_number for neighbour in neighbours])
-            require_passing(filtered, [facts.company for facts in found])
-        hits = (facts.as_hit(neighbour.score) for neighbour, facts in zip(neighbours, found, strict=True))
+            hits = reading.companies(connection, {each.document_number: each.score for each in neighbours})
+            require_passing(filtered, [hit.company for hit in hits])
         return SimilarCompanies(hits=tuple(hits), approximate=False)
 
     def count_nearer(

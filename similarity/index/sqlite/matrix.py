@@ -124,9 +124,11 @@ class VectorMatrix:
         if rows is not None and len(rows) < GATHER_SHARE * len(self):
             gathered = np.empty(len(rows), dtype=np.float32)
             for block in _blocks(len(rows)):
-                gathered[block] = self._vectors[rows[block]] @ vector
+                gathered[block] = np.vecdot(self._vectors[rows[block]], vector)
             return gathered
-        scores: Vector = self._vectors[: len(self)] @ vector
+        # Not `@`, for which BLAS starts a thread for each processor: on a busy machine of two cores they took 4 ms for
+        # 1,279 rows, where one thread takes 0.03 ms. A service has other requests for its other processors.
+        scores: Vector = np.vecdot(self._vectors[: len(self)], vector)
         return scores if rows is None else scores[rows]
 
     def _exact_scores(self, vector: Vector, rows: Rows) -> NDArray[np.float64]:

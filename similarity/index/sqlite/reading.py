@@ -2,9 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Mapping
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, SimilarCompany
 from similarity.index.filters import LANGUAGE
@@ -36,26 +34,6 @@ DOCUMENTS_WITH_IDS = f"""
     LEFT JOIN vectors USING (document)
 """
 UNREAD = "NOT deleted AND language NOT IN (SELECT value FROM json_each(?))"
-
-
-@dataclass(frozen=True, slots=True)
-class CompanyFacts:
-    """A company and the stored values that a search returns with it."""
-
-    company: Company
-    version: int
-    embedded_at: datetime
-    language: str
-
-    def as_hit(self, score: float) -> SimilarCompany:
-        """Return the company as a hit with this score."""
-        return SimilarCompany(
-            company=self.company,
-            score=score,
-            version=self.version,
-            embedded_at=self.embedded_at,
-            language=self.language,
-        )
 
 
 def field_values(
@@ -117,8 +95,8 @@ def versions_with_ids(
     return {header.id: header.version for header in map(checked_header, rows)}
 
 
-def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> list[CompanyFacts]:
-    """Return the companies of the documents with these numbers, in their order.
+def companies(connection: sqlite3.Connection, scores: Mapping[int, float]) -> list[SimilarCompany]:
+    """Return the companies of the documents with these numbers, in their order, each with the score of its document.
 
     Raises:
         InvalidInput: they have too many characters in all.
@@ -131,16 +109,22 @@ def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> l
     """
     found = {}
     characters = 0
-    for row in connection.execute(query, (json.dumps(documents),)):
+    for row in connection.execute(query, (json.dumps(list(scores)),)):
         header = checked_header(row)
         company = _company(header, row[AFTER_HEADER:])
         characters += company.characters()
         check_characters_found(characters)
-        found[header.document] = CompanyFacts(company, header.version, moment(header.embedded_at), header.language)
-    missing = set(documents).difference(found)
+        found[header.document] = SimilarCompany(
+            company=company,
+            score=scores[header.document],
+            version=header.version,
+            embedded_at=moment(header.embedded_at),
+            language=header.language,
+        )
+    missing = scores.keys() - found.keys()
     if missing:
         raise DamagedRow(f"document {min(missing)} is named by an index of the file and cannot be read")
-    return [found[document] for document in documents]
+    return [found[document] for document in scores]
 
 
 def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> GenerationStats:

@@ -11,7 +11,7 @@ from similarity.index.cjk import with_bigrams
 from similarity.index.sqlite.checksums import HEADER_COLUMNS, checked_header
 from similarity.index.sqlite.filters import Condition, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
-from similarity.index.sqlite.reading import company_facts
+from similarity.index.sqlite.reading import companies
 from similarity.index.sqlite.rows import NAME_FIELD
 from similarity.index.sqlite.vocabulary import Vocabulary
 from similarity.index.validation import filter_key, fold, storable
@@ -123,4 +123,4 @@ def _documents(connection: sqlite3.Connection, query: str, *values: object) -> l
 
 
 def _companies(connection: sqlite3.Connection, documents: Sequence[int]) -> list[Company]:
-    return [facts.company for facts in company_facts(connection, documents)]
+    return [each.company for each in companies(connection, dict.fromkeys(documents, 0.0))]

@@ -45,12 +45,16 @@ class _LogState(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> "_LogState":
-        with _beside(path, "-wal").open("rb", buffering=0) as log:
+        """Return the state of the log with this path."""
+        log = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
             while True:
-                header = os.pread(log.fileno(), HEADER_BYTES, 0)
-                size = os.fstat(log.fileno()).st_size
-                if header == os.pread(log.fileno(), HEADER_BYTES, 0):  # otherwise it was begun again meanwhile
+                header = os.pread(log, HEADER_BYTES, 0)
+                size = os.fstat(log).st_size
+                if header == os.pread(log, HEADER_BYTES, 0):  # otherwise it was begun again meanwhile
                     return cls(header, size)
+        finally:
+            os.close(log)
 
     def may_follow(self, before: "_LogState") -> bool:
         """Return whether SQLite may have changed the log from `before` to this state.
@@ -70,12 +74,15 @@ class WatchedFile:
         self._path = path
         self._kind = kind
         self._lock = threading.Lock()
-        self._opened = _identities(path)
-        self._shared_memory = open_shared_memory(_beside(path, "-shm"))
+        # Found once, because a search asks six times whether the file is unharmed. If `path` is a link that later leads
+        # elsewhere, its identity changes.
+        self._log_path, self._shared_path = _beside(path, "-wal"), _beside(path, "-shm")
+        self._opened = self._identities()
+        self._shared_memory = open_shared_memory(self._shared_path)
         if FileState.of(path, self._shared_memory).is_being_copied:
             with suppress(sqlite3.OperationalError):  # such as a full disk: a later checkpoint will do
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        self._log = _LogState.of(path)
+        self._log = _LogState.of(self._log_path)
         self._file = FileState.of(path, self._shared_memory)
         self._is_overwritten = False
 
@@ -89,7 +96,7 @@ class WatchedFile:
         """
         try:
             with self._lock:
-                is_unharmed = _identities(self._path) == self._opened and self._follows()
+                is_unharmed = self._identities() == self._opened and self._follows()
         except OSError:
             is_unharmed = False
         if self._is_overwritten:
@@ -106,9 +113,14 @@ class WatchedFile:
                 reason=PUBLIC_MOVED.format(kind=self._kind),
             )
 
+    def _identities(self) -> list[tuple[int, int]]:
+        """Return device and inode of the file, its log and its shared memory. Raises OSError if one is missing."""
+        found = [each.stat() for each in (self._path, self._log_path, self._shared_path)]
+        return [(each.st_dev, each.st_ino) for each in found]
+
     def _follows(self) -> bool:
         """Return whether SQLite may have changed file and log since the last call that returned true."""
-        log, file = _LogState.of(self._path), FileState.of(self._path, self._shared_memory)
+        log, file = _LogState.of(self._log_path), FileState.of(self._path, self._shared_memory)
         if not log.may_follow(self._log):
             return False
         # A later checkpoint would seem to explain the change, so it is remembered.
@@ -162,7 +174,7 @@ def require_readable_log(path: Path, *, kind: str) -> None:
     header, hidden = None, ""
     try:
         for _ in range(LOOKS_AT_LOG):  # a frame may be read while another process writes it
-            while header != (header := _LogState.of(path).header):  # the log may be restarted meanwhile
+            while header != (header := _LogState.of(log).header):  # the log may be restarted meanwhile
                 hidden = _hidden_commits(log)
             if not hidden:
                 return
@@ -230,9 +242,3 @@ def _beside(path: Path, suffix: str) -> Path:
     # SQLite creates it next to the target of a symbolic link.
     path = real_path(path)
     return path.with_name(f"{path.name}{suffix}")
-
-
-def _identities(path: Path) -> list[tuple[int, int]]:
-    """Return device and inode of the file, its log and its shared memory. Raises OSError if one is missing."""
-    found = [each.stat() for each in (path, _beside(path, "-wal"), _beside(path, "-shm"))]
-    return [(each.st_dev, each.st_ino) for each in found]

@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.company import Company, Vector, name_key
-from similarity.index.filters import filter_values
+from similarity.company import Company, Vector
+from similarity.index.filters import filter_values, value_key
 from similarity.preparation.masking import mask_names
 from similarity.preparation.phrases import Phrase, sentence_spans, split_phrases
 from similarity.search.explanations.phrase_pairs import PhraseTraits, best_pair, salience, stance
@@ -179,7 +179,7 @@ def facts_of(anchors: Sequence[Described]) -> Facts:
     for anchor in anchors:
         if isinstance(anchor, Company):
             for field, values in filter_values(anchor).items():
-                held.setdefault(field, set()).update(map(name_key, values))
+                held.setdefault(field, set()).update(map(value_key, values))
     return held
 
 
@@ -192,7 +192,7 @@ def shared_facts(facts: Facts, hit: Company) -> tuple[SharedFact, ...]:
     for field, values in filter_values(hit).items():
         held = facts.get(field)
         # Plain loops: this runs for every field of every hit of every query.
-        if held and (common := [value for value in values if name_key(value) in held]):
+        if held and (common := [value for value in values if value_key(value) in held]):
             shared.append(SharedFact(field=field, values=tuple(common)))
     return tuple(shared)
 

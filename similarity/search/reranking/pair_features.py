@@ -8,7 +8,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from threading import Lock
 from typing import TypeAlias
 from zlib import crc32
@@ -16,9 +15,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.company import Company, name_key
+from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
 from similarity.index.cjk import with_bigrams
+from similarity.index.filters import value_key
 from similarity.preparation.language import UNDECIDED
 from similarity.preparation.words import MAX_CONTENT_CHARACTERS
 
@@ -95,7 +95,7 @@ def company_features(described: Described, schema: AttributeSchema, language: st
         words=distinct_words(described.description, " ".join((described.name, *described.aliases))),
         fine_industry=fine,
         industry=industry,
-        country=_key(described.country),
+        country=value_key(described.country),
         size=schema.size_of(described),
         language=language,
     )
@@ -162,7 +162,7 @@ def shared_words(own: NDArray[np.int64], others: Sequence[NDArray[np.int64]]) ->
 
 def industries(company: Company) -> tuple[str, str]:
     """Return the company's industry at each of INDUSTRY_FIELDS, as names are compared; "" where it has none."""
-    return _key(str(company.attributes.get(FINE_INDUSTRY, ""))), _key(company.industry)
+    return value_key(str(company.attributes.get(FINE_INDUSTRY, ""))), value_key(company.industry)
 
 
 def _languages_differ(one: CompanyFeatures, other: CompanyFeatures) -> bool:
@@ -180,10 +180,6 @@ def _size_features(size: float | None, others: Sequence[float | None]) -> tuple[
         return np.zeros(len(others)), np.zeros(len(others))
     steps = np.array([0.0 if each is None else each - size for each in others])
     return np.maximum(-steps, LARGER * steps), np.array([float(each is None) for each in others])
-
-
-# Corpora have a few hundred countries and industries.
-_key = lru_cache(maxsize=4096)(name_key)
 
 
 class DistinctWords:

@@ -25,7 +25,7 @@ from similarity.search.reranking.pair_features import (
     pair_features,
 )
 from similarity.search.reranking.rank import Rank
-from similarity.search.reranking.scores import combined, in_order, knows_only_cosine, logits
+from similarity.search.reranking.scores import combined, in_order, knows_only_cosine, logits, sigmoid
 
 if TYPE_CHECKING:
     from similarity.search.ranking_page import PageRequest
@@ -173,6 +173,8 @@ class SecondStage:
         """Return the probability of each hit, `[hits]`. `hits` must not be empty, and `ranker` must not be None."""
         request, ranker = self.request, self.ranker
         assert ranker is not None  # noqa: S101  # the callers checked it
+        if request.rank is Rank.COSINE:  # one anchor, and no feature but the cosine has a weight
+            return sigmoid(ranker.cosine * np.array([each.score for each in hits]) + ranker.intercept)
         both = (*request.anchors, *request.negatives)
         companies = [company_features(each.company, request.schema, each.language) for each in hits]
         features = [

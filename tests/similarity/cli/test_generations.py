@@ -112,7 +112,7 @@ def test_a_bundle_whose_graph_does_not_end_never_becomes_a_candidate(
     shell: QuickShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tiny_bundle(shell.folder / "endless", TinyGraph(endless=True))
-    monkeypatch.setattr("similarity.encoder.RUN_SECONDS", 0.5)
+    monkeypatch.setattr("similarity.model.onnxruntime_session.RUN_SECONDS", 0.5)
     told = shell("generations", "reembed", "--bundle", "endless", "--without-gate", fails=True)
     assert "did not finish a batch within 0.5 seconds" in told
     assert list(generations(shell)) == ["live"]

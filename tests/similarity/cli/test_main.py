@@ -374,6 +374,7 @@ def test_the_version_is_printed(filled: Shell) -> None:
 
 def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
     assert "10 pairs of 5 companies" in filled("export", "n.parquet", "-k", "2")
+    assert "pairs of part 2/3 of 5 companies" in filled("export", "n-2.parquet", "--part", "2/3")
     assert pq.read_table(filled.folder / "n.parquet").num_rows == 10
 
 
@@ -393,6 +394,13 @@ def test_erasing_an_id_that_is_not_stored_says_so(filled: Shell) -> None:
     assert first == "no company with the id 'nosuch' is stored (ids are case-sensitive)"
     assert second.startswith("Verdicts, notes and lists are searched for it.")
     assert "brew is in" in filled("erase", "brew", "--dry-run", *place)
+
+
+def test_info_says_what_runs_the_bundle_of_a_runtime_that_was_asked_for(shell: Shell) -> None:
+    write_tiny_bundle(shell.folder / "tiny")
+    shell("ingest", shell.write("companies.csv", COMPANIES), "--bundle", "tiny")
+    assert "runtime" not in shell("info")
+    assert "runtime cuda: runs on onnxruntime" in shell("info", SIMILARITY_RUNTIME="cuda")
 
 
 def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell: Shell) -> None:

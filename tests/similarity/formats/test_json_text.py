@@ -38,6 +38,16 @@ def test_json_of_usual_depth_is_read(text: str) -> None:
     assert read_json(text) == read_json(text.encode()) == json.loads(text)
 
 
+def test_no_decoder_is_made_for_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(json, "JSONDecoder")
+    assert read_json('["Acme"]') == ["Acme"]
+
+
+def test_a_byte_order_mark_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="BOM"):
+        read_json("\ufeff[]")
+
+
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("pair", ["[]", '{"a":}'])
 def test_deeper_json_is_a_value_error(depth: int, pair: str) -> None:

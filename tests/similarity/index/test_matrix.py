@@ -40,6 +40,20 @@ def test_rows_stay_right_while_companies_come_change_and_go() -> None:
         assert [neighbour.document_number for neighbour in found] == ranked(held, 0, 5)
 
 
+class NoProduct(np.ndarray):
+    """Vectors that no matrix product may be made of."""
+
+    def __matmul__(self, _: object) -> np.ndarray:
+        raise AssertionError("a product starts a thread for each processor")
+
+
+def test_a_search_starts_no_threads() -> None:
+    matrix = filled(50)
+    matrix._vectors = matrix._vectors.view(NoProduct)
+    for rows in (None, np.arange(10)):
+        assert [each.id for each in matrix.nearest(unit_vector(3), k=1, rows=rows)] == ["c3"]
+
+
 def test_growing_keeps_what_was_there() -> None:
     matrix = filled(2500)
     assert [neighbour.document_number for neighbour in matrix.nearest(unit_vector(3), k=1)] == [103]

@@ -12,7 +12,8 @@ import pytest
 
 from similarity.errors import IndexUnavailable
 from similarity.index.protocol import WriteResult
-from similarity.index.sqlite import SqliteIndex, writing
+from similarity.index.sqlite import SqliteIndex, generations, write_ahead_log, writing
+from similarity.index.sqlite.files import DamagedRow
 from tests.contract.steps import add_live
 from tests.factories import make_embedded, unit_vector
 
@@ -273,3 +274,24 @@ def test_an_index_behind_a_symbolic_link_is_used(tmp_path: Path) -> None:
         delete_log(tmp_path / "index.db")
         with pytest.raises(IndexUnavailable, match=NOTICED):
             index.live()
+
+
+def test_a_read_neither_follows_links_nor_parses_generations_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        live = index.live()
+        monkeypatch.delattr(write_ahead_log, "real_path")
+        assert index.live() is live
+
+
+def test_a_generation_with_a_number_of_another_type_is_damaged(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        index.live()
+        with closing(sqlite3.connect(index.path)) as other:
+            number, *values = other.execute(f"SELECT {generations.COLUMNS} FROM generations").fetchone()
+        assert generations._stored(number, *values).number == number
+        with pytest.raises(DamagedRow, match="differs from its checksum"):
+            generations._stored(float(number), *values)

@@ -16,24 +16,30 @@ def hit(company_id: str, score: float = 0.5, **fields: str) -> SimilarCompany:
     return SimilarCompany(company=make_company(company_id, **fields), score=score, version=2, embedded_at=EMBEDDED_AT)
 
 
+def identified(hits: list[SimilarCompany]) -> list[tuple[SimilarCompany, Identity]]:
+    return [(hit, Identity.of(hit.company)) for hit in hits]
+
+
 def kept(merged: MergedHits) -> list[tuple[str, list[str]]]:
     return [(each.hit.company.id, each.duplicates) for each in merged.unique]
 
 
 def test_a_hit_of_the_same_domain_is_folded_into_the_better_one() -> None:
-    assert kept(merge_duplicates([hit("a", domain="a.com"), hit("b"), hit("c", domain="a.com")])) == [
+    assert kept(merge_duplicates(identified([hit("a", domain="a.com"), hit("b"), hit("c", domain="a.com")]))) == [
         ("a", ["c"]),
         ("b", []),
     ]
 
 
 def test_a_hit_of_the_same_text_is_folded_whatever_the_case_of_its_letters() -> None:
-    assert kept(merge_duplicates([hit("a", description=LONG), hit("b", description=LONG.upper())])) == [("a", ["b"])]
+    assert kept(merge_duplicates(identified([hit("a", description=LONG), hit("b", description=LONG.upper())]))) == [
+        ("a", ["b"])
+    ]
 
 
 def test_a_hit_that_is_the_same_as_an_anchor_is_folded_into_that() -> None:
     merged = merge_duplicates(
-        [hit("a", domain="boots.com"), hit("b")],
+        identified([hit("a", domain="boots.com"), hit("b")]),
         [Identity.of(each) for each in (make_company("y"), make_company("x", domain="boots.com"))],
     )
     assert (kept(merged), merged.duplicates_of_given) == ([("b", [])], [[], ["a"]])
@@ -41,17 +47,22 @@ def test_a_hit_that_is_the_same_as_an_anchor_is_folded_into_that() -> None:
 
 def test_what_is_the_same_as_a_folded_one_is_folded_too() -> None:
     hits = [hit("a", domain="a.com"), hit("b", domain="a.com", description=LONG), hit("c", description=LONG)]
-    assert kept(merge_duplicates(hits)) == [("a", ["b", "c"])]
+    assert kept(merge_duplicates(identified(hits))) == [("a", ["b", "c"])]
 
 
 def test_pages_on_a_host_of_many_are_not_the_same_company() -> None:
     assert len(
-        merge_duplicates([hit(f"c{place}", domain=host) for host in SHARED_HOSTS for place in range(2)]).unique
+        merge_duplicates(
+            identified([hit(f"c{place}", domain=host) for host in SHARED_HOSTS for place in range(2)])
+        ).unique
     ) == 2 * len(SHARED_HOSTS)
 
 
 def test_a_text_that_two_companies_may_write_by_chance_says_nothing() -> None:
-    assert len(merge_duplicates([hit("a", description="A bank."), hit("b", description="A bank.")]).unique) == 2
+    assert (
+        len(merge_duplicates(identified([hit("a", description="A bank."), hit("b", description="A bank.")])).unique)
+        == 2
+    )
 
 
 companies = st.builds(
@@ -85,9 +96,9 @@ def test_of_a_widely_shared_domain_only_records_with_one_core_of_a_name_or_one_t
         hit("rhb-2", name="RHB Bank Bhd", domain="rh.com"),
         hit("rhb-3", name="RHBC", domain="rh.com", description=LONG),
     ]
-    shared = merge_duplicates(hits, widely_shared={"rh.com"})
+    shared = merge_duplicates(identified(hits), widely_shared={"rh.com"})
     assert kept(shared) == [("rhb", ["rhb-2", "rhb-3"]), ("maybank", [])]
-    assert kept(merge_duplicates(hits)) == [("rhb", ["maybank", "rhb-2", "rhb-3"])]
+    assert kept(merge_duplicates(identified(hits))) == [("rhb", ["maybank", "rhb-2", "rhb-3"])]
 
 
 @given(
@@ -97,7 +108,7 @@ def test_of_a_widely_shared_domain_only_records_with_one_core_of_a_name_or_one_t
 def test_folding_loses_nobody_and_hides_no_distinct_company(found: list[Company], asked: list[Company]) -> None:
     anchors = [replace(anchor, id=f"anchor-{anchor.id}") for anchor in asked]
     hits = [replace(hit("x"), company=company) for company in found]
-    merged = merge_duplicates(hits, [Identity.of(each) for each in anchors])
+    merged = merge_duplicates(identified(hits), [Identity.of(each) for each in anchors])
     owners = [(each.hit.company, each.duplicates) for each in merged.unique]
     owners += list(zip(anchors, merged.duplicates_of_given, strict=True))
     shown = [company.id for company, _ in owners[: len(merged.unique)]]
@@ -114,5 +125,5 @@ def test_folding_loses_nobody_and_hides_no_distinct_company(found: list[Company]
 @given(st.lists(companies, max_size=12, unique_by=lambda each: each.id), st.integers(0, 12))
 def test_more_hits_change_nothing_about_those_before(found: list[Company], count: int) -> None:
     hits = [replace(hit("x"), company=company) for company in found]
-    few, all_of_them = merge_duplicates(hits[:count]).unique, merge_duplicates(hits).unique
+    few, all_of_them = merge_duplicates(identified(hits[:count])).unique, merge_duplicates(identified(hits)).unique
     assert [each.hit for each in all_of_them[: len(few)]] == [each.hit for each in few]

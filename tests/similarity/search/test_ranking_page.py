@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similarity.company import EmbeddedCompany, Vector
+from similarity.company import Company, EmbeddedCompany, Vector
 from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import ComparableWeights, Ranker
+from similarity.search.duplicates import Identity
 from similarity.search.ranking_page import (
     MAX_RANK,
     Page,
@@ -19,6 +20,7 @@ from similarity.search.ranking_page import (
     Position,
     RankedHit,
 )
+from similarity.search.reranking import stage
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
 from similarity.search.reranking.stage import HEAD
@@ -149,6 +151,23 @@ def test_a_plain_question_asks_the_index_once_and_for_little_more_than_it_shows(
     index = ListedIndex(documents(100))
     assert len(page(index, wanted(10)).hits) == 10
     assert (index.asked, index.got) == ([16], [])
+
+
+def test_a_plain_cosine_compares_no_words_and_identifies_each_company_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    identified: list[str] = []
+    of = Identity.of
+
+    def identity_of(company: Company) -> Identity:
+        identified.append(company.id)
+        return of(company)
+
+    monkeypatch.setattr(Identity, "of", identity_of)
+    monkeypatch.delattr(stage, "company_features")
+    found = page(ListedIndex(documents(40)), wanted(10, rank=Rank.COSINE))
+    assert [hit.probability for hit in found.hits] == pytest.approx(
+        [1 / (1 + np.exp(-4 * hit.hit.score)) for hit in found.hits], abs=1e-4
+    )
+    assert len(identified) == len(set(identified)) == 16
 
 
 def test_where_many_are_folded_more_are_asked_for() -> None:

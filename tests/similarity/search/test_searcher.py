@@ -21,7 +21,7 @@ from similarity.search.errors import (
     RankingExpired,
     UnknownCompany,
 )
-from similarity.search.export import export_neighbours
+from similarity.search.export import export_neighbours, part_of
 from similarity.search.names.resolver import Resolver
 from similarity.search.neighbours import all_neighbours
 from similarity.search.queries.question import Anchor, Question
@@ -235,6 +235,27 @@ def test_all_neighbours_are_those_of_single_searches(index: SqliteIndex) -> None
         assert np.allclose([each.score for each in neighbours], [hit.score for hit in alone.hits], atol=1e-5)
 
 
+def test_the_parts_of_an_export_are_the_whole_one(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    index.upsert("first", [make_embedded(f"n{number:03}", vector=unit_vector(number % 90)) for number in range(200)])
+    whole = list(all_neighbours(index, index.live(), k=5))
+    monkeypatch.setattr("similarity.search.neighbours.BLOCK_BYTES", 7 * 4 * len(whole))
+    sizes: list[int] = []
+    parts = [list(all_neighbours(index, index.live(), k=5, part=(n, 3), on_rows=sizes.append)) for n in (1, 2, 3)]
+    assert max(sizes) == 7
+    assert all(30 < len(part) < 110 for part in parts)
+    by_id = {found[0]: found for part in parts for found in part}
+    assert len(by_id) == sum(map(len, parts)) == len(whole)
+    assert [[hit.id for hit in by_id[each][2]] for each, _, _ in whole] == [
+        [hit.id for hit in hits] for *_, hits in whole
+    ]
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/", "/2", "a/b", "1/0", "-1/2", ""])
+def test_a_part_that_there_is_not_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="such as 3/16"):
+        part_of(text)
+
+
 def test_a_domain_of_many_companies_folds_only_those_with_one_name(index: SqliteIndex) -> None:
     shared = [
         make_embedded(f"s{number:02}", name=f"Bank Number {number}", domain="rh.com", vector=unit_vector(1))
@@ -260,6 +281,7 @@ def test_the_export_is_a_complete_parquet_file(index: SqliteIndex, tmp_path: Pat
     facts = ["company_id", "rank", "similar_id", "score", "probability", "duplicates"]
     assert table.column_names == [*facts, "company_name", "similar_name"]
     assert (pq.read_metadata(tmp_path / "n.parquet").metadata or {})[b"generation"] == b"first"
+    assert (pq.read_metadata(tmp_path / "n.parquet").metadata or {})[b"part"] == b"1/1"
     assert [path.name for path in tmp_path.glob("*.part")] == []
 
 

@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from similarity.encoder import OnnxRuntimeSession, padded
+from similarity.encoder import padded
 from similarity.errors import InvalidInput
+from similarity.model.onnxruntime_session import OnnxRuntimeSession
 from tests.training.tiny_model import TOPICS, losses
 from training.config import TrainSettings, settings_values
 from training.export.graph import load_encoder, to_onnx
