@@ -7,8 +7,9 @@ Companies and vectors are made up from a seed. Index and NumPy answer the same q
 recall (the share of the 10 nearest by float64 brute force that was returned) stands beside every
 search. Filters keep 1, 10 and 50 % of the companies; "first" includes reading the filter from the
 file, "again" is the same filter on an unchanged index. "bytes read once" is the time to read all
-vectors from memory, below which no exact search gets. Searches of one and of two threads at once
-are counted for a second each, in turns.
+vectors from memory, below which no exact search gets. "processor" is the median time of the
+processor in milliseconds, to which other work on the machine adds less than to the clock's. Searches
+of one and of two threads at once are counted for a second each, in turns.
 """
 
 import argparse
@@ -54,12 +55,16 @@ GENERATION = Generation(
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One row of the table. Times in milliseconds; `numpy` is the peer's median where there is one."""
+    """One row of the table. Times in milliseconds; `numpy` is the peer's median where there is one.
+
+    `processor`: the median time of the processor, to which other work on the machine adds less than to the clock.
+    """
 
     companies: int
     what: str
     median: float | None = None
     p95: float | None = None
+    processor: float | None = None
     numpy: float | None = None
     recall: float | None = None
     per_second: float | None = None
@@ -97,7 +102,7 @@ def measure(path: Path, *, size: int, queries: int, seed: int) -> Iterator[Line]
         index.similar(GENERATION.name, questions[0], k=K)
         yield Line(companies=size, what="open and first search", median=1000 * (time.perf_counter() - started))
         yield searching(index, vectors, questions)
-        yield Line(companies=size, what="bytes read once", median=milliseconds_to_read(vectors, times=20))
+        yield reading(vectors, times=20)
         yield from at_once(index, questions)
         for share in SHARES:
             rows = np.flatnonzero([share_tag(share) in company.tags for company in companies])
@@ -124,14 +129,21 @@ def searching(index: SqliteIndex, vectors: Vector, questions: Vector) -> Line:
     )
 
 
-def milliseconds_to_read(vectors: Vector, *, times: int) -> float:
-    """The median time in which one thread reads all bytes."""
-    taken = []
+def reading(vectors: Vector, *, times: int) -> Line:
+    """One thread reads all bytes."""
+    taken, processor = [], []
     for _ in range(times):
-        started = time.perf_counter()
+        started, began = time.perf_counter(), time.thread_time()
         vectors.view(np.uint64).max()
         taken.append(1000 * (time.perf_counter() - started))
-    return float(np.median(taken))
+        processor.append(1000 * (time.thread_time() - began))
+    return Line(
+        companies=len(vectors),
+        what="bytes read once",
+        median=float(np.median(taken)),
+        p95=float(np.percentile(taken, 95)),
+        processor=float(np.median(processor)),
+    )
 
 
 def at_once(index: SqliteIndex, questions: Vector) -> Iterator[Line]:
@@ -189,12 +201,15 @@ def compare(
 ) -> Line:
     """Times both on every question in turns; recall of ours on a part of the questions."""
     times: list[float] = []
+    processor: list[float] = []
     peer_times: list[float] = []
     for question in questions:
         for answer, taken in ((ours, times), (peer, peer_times)):
-            started = time.perf_counter()
+            started, began = time.perf_counter(), time.thread_time()
             answer(question)
             taken.append(1000 * (time.perf_counter() - started))
+            if answer is ours:
+                processor.append(1000 * (time.thread_time() - began))
     checked = questions[:20]
     found = sum(len(set(ours(question)) & set(exact(question))) for question in checked)
     return Line(
@@ -202,6 +217,7 @@ def compare(
         what=what,
         median=float(np.median(times)),
         p95=float(np.percentile(times, 95)),
+        processor=float(np.median(processor)),
         numpy=float(np.median(peer_times)),
         recall=found / sum(len(exact(question)) for question in checked),
     )
@@ -270,16 +286,13 @@ def documents(companies: Sequence[Company], vectors: Vector, *, version: int) ->
 
 def print_table(lines: Sequence[Line]) -> None:
     print(f"{machine()}\n")
-    print(
-        f"{'companies':>9}  {'what':<26} {'median ms':>9} {'p95 ms':>8} {'NumPy ms':>8} {'recall@10':>9} {'per s':>8}"
-    )
+    heads = ("median ms", "p95 ms", "processor", "NumPy ms", "recall@10", "per s")
+    print(f"{'companies':>9}  {'what':<26} {' '.join(f'{head:>9}' for head in heads)}")
     for line in lines:
-        cells = (line.median, line.p95, line.numpy, line.recall)
+        cells = (line.median, line.p95, line.processor, line.numpy, line.recall)
         shown = [f"{cell:.2f}" if cell is not None else "" for cell in cells]
-        rate = f"{line.per_second:,.0f}" if line.per_second else ""
-        print(
-            f"{line.companies:>9,}  {line.what:<26} {shown[0]:>9} {shown[1]:>8} {shown[2]:>8} {shown[3]:>9} {rate:>8}"
-        )
+        shown.append(f"{line.per_second:,.0f}" if line.per_second else "")
+        print(f"{line.companies:>9,}  {line.what:<26} {' '.join(f'{cell:>9}' for cell in shown)}")
 
 
 def machine() -> str:
