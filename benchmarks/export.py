@@ -1,4 +1,4 @@
-"""What `similarity export` costs for more companies than are at hand.
+"""Measures the cost of `similarity export` for more companies than are at hand.
 
 python -m benchmarks.export --index FILE --sizes 46616 1000000
 

@@ -1,4 +1,4 @@
-"""How fast the embedded index is beside plain NumPy over the same vectors, which is the least any exact search costs.
+"""Measures the embedded index beside plain NumPy over the same vectors, the least cost of any exact search.
 
     python -m benchmarks.index                     10,000 and 100,000 companies of dimension 384
     python -m benchmarks.index --sizes 1000 --queries 50 --json

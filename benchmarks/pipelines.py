@@ -1,4 +1,4 @@
-"""What a pipeline costs beside its encoder.
+"""Measures the cost of a pipeline beside its encoder.
 
 python -m benchmarks.pipelines --companies FILE
 
@@ -72,7 +72,7 @@ class EncoderHandler(ModelHandler[str, PredictionResult, TextEncoder]):  # type:
 
 
 def text_of(message: Message) -> str:
-    """What the encoder reads of a message."""
+    """Return the text of a message that the encoder reads."""
     change = messages.decode(message).change
     return embedding_text(change.company) if isinstance(change, VersionedCompany) else ""
 

@@ -1,4 +1,4 @@
-"""What the search service still answers when three times as much is asked of it as it can answer.
+"""Measures the answers of the search service under three times the load that it can answer.
 
 python -m benchmarks.service_overload [--index FILE]
 
@@ -47,7 +47,7 @@ def questions(ids: list[str], query: str) -> Callable[[], Request]:
 
 
 def good(answers: list[Answer]) -> int:
-    """How many were answered in time."""
+    """The number of requests answered in time."""
     return sum(answer.status == 200 and answer.seconds <= IN_TIME for answer in answers)
 
 

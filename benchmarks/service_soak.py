@@ -1,4 +1,4 @@
-"""Whether the search service's memory grows under steady use.
+"""Measures the growth of the search service's memory under steady use.
 
 python -m benchmarks.service_soak [--index FILE] [--minutes 30] [--rate 20]
 
@@ -52,7 +52,7 @@ def mixed(ids: list[str]) -> Callable[[], Request]:
 
 
 def slope_mb_per_minute(readings: list[tuple[float, float]], *, warm_up: float) -> float:
-    """Of the straight line through the readings after the warm-up."""
+    """Return the slope of the straight line through the readings after the warm-up."""
     times, sizes = np.array(readings).T
     warm = times >= warm_up
     return float(np.polyfit(times[warm], sizes[warm], 1)[0])

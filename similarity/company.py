@@ -37,8 +37,8 @@ MAX_NAME_CHARACTERS = 512
 MAX_DESCRIPTION_CHARACTERS = 200_000
 MAX_LIST_ITEMS = 100
 MAX_ALIAS_CHARACTERS, MAX_ALIASES_CHARACTERS = 200, 5_000
-"""Of one alias, and of all aliases of a company. The service accepts no more, and similar names are searched in no more
-(`Company.compared_names`). The longest of 46,616 real companies have 92 and 184."""
+"""The limits of one alias and of all aliases of a company. The service accepts no more, and similar names are searched
+in no more (`Company.compared_names`). The longest of 46,616 real companies have 92 and 184."""
 CLOCK_SKEW_ALLOWANCE = timedelta(minutes=5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

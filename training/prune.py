@@ -27,7 +27,7 @@ from training.model.weights import load_tokenizer, load_transformer, weights_sou
 
 TOKENIZER_FILE = "tokenizer.json"
 WORD_START = "▁"
-"""What a token of SentencePiece begins with where a word begins."""
+"""The first character of a SentencePiece token at the beginning of a word."""
 
 
 def scripts_of(token: str) -> set[str]:

@@ -1,1 +1,1 @@
-"""Where messages come from. Every source is a PTransform `PBegin -> PCollection[Message]`."""
+"""The sources of messages. Every source is a PTransform `PBegin -> PCollection[Message]`."""

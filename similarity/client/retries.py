@@ -18,7 +18,7 @@ RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often and how long a call is tried; times in seconds.
+    """The limits of the retries of a call; times in seconds.
 
     Pauses are an exponential back-off with full jitter (`similarity.backoff`) from `first_pause` to
     `longest_pause`, in addition to a `Retry-After` of the service. All attempts end within `deadline`; if the next

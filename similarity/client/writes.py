@@ -65,7 +65,7 @@ class ErasedGeneration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """How many records of users about a company were removed or changed."""
+    """The numbers of users' records about a company that were removed or changed."""
 
     events: int = 0
     lists: int = 0

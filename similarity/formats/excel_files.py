@@ -26,7 +26,7 @@ MAX_EMPTY_ROWS = 100
 MAX_UNPACKED = 1 << 30
 """Bytes of all parts: openpyxl holds the texts of all cells in memory."""
 MAX_RATIO = 200
-"""Of unpacked to packed bytes, above SMALL; files of Excel have 5 to 30."""
+"""The highest ratio of unpacked to packed bytes of a file above SMALL; files of Excel have 5 to 30."""
 SMALL = 1 << 26
 # What openpyxl raises for damaged files; not OSError, because a retry may help.
 READING_ERRORS = (
@@ -82,7 +82,7 @@ class ExcelSheet:
         self._name = name
         self.titles = titles
         self.declared_rows = min(sheet.max_row or 0, MAX_ROWS)
-        """How many rows the file says that it has; it may be wrong, or 0."""
+        """The number of rows that the file says it has; it may be wrong, or 0."""
         sheet.reset_dimensions()
         self._header_row, self.columns = self._header()
 

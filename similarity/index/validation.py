@@ -27,7 +27,8 @@ WRITTEN_STATES = (GenerationState.CANDIDATE, GenerationState.LIVE, GenerationSta
 MAX_VERSION = 2**63 - 1
 NORM_TOLERANCE = 1e-3
 MAX_CHARACTERS_FOUND = 50_000_000
-"""Of the companies that one search returns, which are in memory together, at up to 4 bytes each; 200 of the longest."""
+"""The limit of the characters of all companies that one search returns: they are in memory together, at up to 4 bytes a
+character. 200 of the longest descriptions fit."""
 LONGEST_LEASE_SECONDS = 3_600
 
 

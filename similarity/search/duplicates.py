@@ -35,7 +35,7 @@ For a widely shared domain, the core of the name follows the domain.
 
 
 class Identity(NamedTuple):
-    """What identifies a company: its own domain, its name, and a hash of its description if that is long enough.
+    """The properties that identify a company: its own domain, its name, and a hash of a long enough description.
 
     `domain` and `text` are "" if it has none.
     """

@@ -14,7 +14,7 @@ from similarity.search.ranking_page import Page, PageRequest
 ATTRIBUTES = "attributes."
 SUGGESTIONS = 5
 MIN_LIKENESS = 0.75
-"""Of a suggestion (`difflib`): 'Frnace' and 'france' are .83 alike."""
+"""The least similarity of a suggestion (`difflib`): 'Frnace' and 'france' are .83 alike."""
 MIN_CONTAINED = 3
 """Characters from which on values that contain a value are suggested for it."""
 MAX_COMPARED = 60

@@ -21,9 +21,9 @@ NEIGHBOURHOOD = 16
 NEAREST = 48
 """A neighbourhood is a random sample of so many nearest rows, so that it differs each time."""
 TEXTS_OF_CENTRE = 3
-"""So many texts of the row in the centre are in its neighbourhood: translations of each other."""
+"""The number of texts of the central row in its neighbourhood: translations of each other."""
 ORIGINALS = 0.35
-"""How often a neighbour is its row's original although it has translations."""
+"""The probability that a neighbour is its row's original although it has translations."""
 _ROWS = 1024
 
 

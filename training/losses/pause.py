@@ -16,13 +16,13 @@ from training.losses.arithmetic import at_least_float32, mean_where
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 
 Correction: TypeAlias = Literal["non-negative", "clamped", "none"]
-"""What `positive_unlabelled` does if the estimated risk of the negatives is below 0."""
+"""The treatment in `positive_unlabelled` of an estimated risk of the negatives below 0."""
 
 Supervised: TypeAlias = Literal["softmax", "binary", "none"]
 """Loss on the labelled pairs: softmax cross-entropy (several classes), sigmoid cross-entropy (one class), or none."""
 
 PRIOR_SUM_TOLERANCE = 2e-3
-"""How far the sum of the priors may be from 1, because they may be rounded to three decimals (3 × .333)."""
+"""The allowed difference of the sum of the priors from 1, because they may be rounded to three decimals (3 × .333)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How deeply JSON is nested, found without parsing it."""
+"""Finds the depth of nested JSON without parsing it."""
 
 import numpy as np
 

@@ -24,7 +24,7 @@ DERIVED = ("names", "shortest_name", "filters", "words")
 
 
 class DifferenceKind(Enum):
-    """How a found JSON value differs from the expected one."""
+    """A difference between a found JSON value and the expected one."""
 
     MISSING = "missing"
     ADDED = "added"

@@ -20,9 +20,9 @@ from similarity.preparation.words import STOP_WORDS
 LATENESS = 0.2
 """Descriptions begin with the main business: the last phrase has a salience that is lower by this."""
 HISTORY = 0.3
-"""How much lower the salience of a phrase about history or ownership is."""
+"""The factor on the salience of a phrase about history or ownership."""
 BESIDE_THE_POINT = 0.15
-"""How much lower the salience is for each: the company's own name, only general words."""
+"""The factor on the salience for each of these: the company's own name, only general words."""
 LENGTH = 0.1
 """A longer phrase says more: salience per logarithm of the number of content words, of which MOST_WORDS count."""
 MOST_WORDS = 8
@@ -67,7 +67,7 @@ _OPPOSITES = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhraseTraits:
-    """What decides which phrases of one description are shown.
+    """The values that decide which phrases of one description are shown.
 
     `alone`: the vector of each phrase, float32 `[phrases, dimension]`. `salience`: how well each stands for its
     description, float32 `[phrases]`; -inf if it must not be shown. `stance`: int8 `[phrases, opposites]`, 1 or -1 if

@@ -20,7 +20,8 @@ from similarity.search.explanations.phrase_pairs import PhraseTraits, content_wo
 SAME_BUSINESS = 0.65
 """Mean cosine of two groups of phrases from which they are one line of business."""
 FEWEST_PHRASES = 10
-"""Of a description with segments. What a shorter one says beside its business are customers, places and brands."""
+"""The least number of phrases of a description with segments. In a shorter one, the phrases that are not about its
+business are about customers, places and brands."""
 FEWEST_WORDS = 6
 """Distinct content words of a segment. Fewer are the rest of a sentence, such as "directly to users"."""
 MOST_SEGMENTS = 9

@@ -30,7 +30,7 @@ _SEPARATE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
 
 
 class How(StrEnum):
-    """How a text was matched with a company, in descending order of precision."""
+    """The kind of match between a text and a company, in descending order of precision."""
 
     DOMAIN = "domain"
     """The website is the company's."""

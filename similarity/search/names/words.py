@@ -1,4 +1,4 @@
-"""How rare the words of company names are, and how much of a name a part of it covers."""
+"""The rarity of the words of company names, and the share of a name that a part of it covers."""
 
 import math
 from collections import Counter

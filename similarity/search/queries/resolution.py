@@ -71,7 +71,7 @@ class ResolvedAnchor:
 
     @property
     def described(self) -> Company | str:
-        """What the hits are compared with: the text, or the company with the words that count as its description."""
+        """The text or the company that hits are compared with; a segment is the description of its company."""
         if self.document is None:
             return self.reference
         company = self.document.company
@@ -217,7 +217,7 @@ def _too_few_words(document: EmbeddedCompany) -> TooFewWords:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """What anchors are resolved with: companies by reference, vectors by text, segments by anchor."""
+    """The sources of anchors: companies by reference, vectors by text, segments by anchor."""
 
     companies: Mapping[str, Resolved]
     vectors: Mapping[str, Vector]

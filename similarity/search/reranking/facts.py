@@ -26,7 +26,7 @@ MIN_EFFECT = 0.005
 
 
 class Relation(StrEnum):
-    """How the hit compares with the anchors. `MIXED`: not with all anchors in the same way."""
+    """The relation of the hit to the anchors. `MIXED`: not with all anchors in the same way."""
 
     SAME = "same"
     OTHER = "other"

@@ -33,7 +33,7 @@ INDUSTRY_FIELDS = (f"attributes.{FINE_INDUSTRY}", "industry")
 UNKNOWN = 0.5
 """The value of `same_industry` if one of the two companies has no industry."""
 LARGER = 0.5
-"""How much a step of size upwards counts beside one downwards: lists of peers name large companies more often."""
+"""The weight of a step of size upwards relative to one downwards: lists of peers name large companies more often."""
 DENSE = 0.76
 """Mean cosine of the ranks SPARSITY_RANKS above which a neighbourhood counts as dense."""
 SPARSITY_RANKS = slice(100, 200)
@@ -42,7 +42,7 @@ OTHER_LANGUAGE_WORDS = 0.1
 _BUCKETS = 1 << 16
 CACHE_BYTES = 64 << 20
 _BYTES_PER_TEXT = 300
-"""Of a cached text, beside its words; a tenth above the size that tracemalloc reports."""
+"""The memory of a cached text beside its words, in bytes; a tenth above what tracemalloc reports."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LETTERS = bytes(ord(chr(code).lower()) if chr(code).isalpha() else ord(" ") for code in range(128)).ljust(256)
 """A table for `bytes.translate`: ASCII letters in lower case, everything else as spaces."""
@@ -50,7 +50,7 @@ _LETTERS = bytes(ord(chr(code).lower()) if chr(code).isalpha() else ord(" ") for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanyFeatures:
-    """What one company, or a free text, contributes to the features of a pair.
+    """The features of one company, or of a free text, from which those of a pair are computed.
 
     `words`: buckets of the distinct words, int64 `[words]`, without those of its own names. `fine_industry`,
     `industry`, `country`: in the form in which names are compared; "" if unknown. `size`: in steps

@@ -12,7 +12,7 @@ from similarity.search.reranking.pair_features import Described, Floats, PairFea
 from similarity.search.reranking.rank import Rank
 
 FACTS_FADE = 3.5
-"""How fast the weight of facts falls with `sparsity`: at 0.29 they do not count any more."""
+"""The slope with which the weight of facts falls with `sparsity`: at 0.29 they do not count any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from similarity.search.ranking_page import PageRequest
 
 HEAD = {Rank.BUSINESS: 200, Rank.COMPARABLE: 400}
-"""How many candidates are ordered by probability.
+"""The number of candidates that are ordered by probability.
 
 COMPARABLE has more, because size and country can move a hit further up than the business features.
 """
@@ -90,7 +90,7 @@ class SecondStage:
 
     @property
     def head_size(self) -> int:
-        """How many candidates the index must return at least."""
+        """The number of candidates that the index must return at least."""
         return 0 if self.keeps_order else HEAD[self.request.rank]
 
     def facts(self, hits: Sequence[Company]) -> list[tuple[RankFact, ...]]:
