@@ -99,7 +99,7 @@ class Run:
         return ElasticSettings(hosts=self.server.hosts, name=name, vectors=kind)
 
 
-def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool) -> dict[str, Any]:
+def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool, merges: bool) -> dict[str, Any]:
     """Load, promote, search (if `everything` is measured) and merge; return the figures of these steps."""
     settings = search.settings
     stage = partial(_stage, run, settings)
@@ -117,6 +117,9 @@ def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool) -> dict[
         if index.generations()[0].state is GenerationState.CANDIDATE:
             index.promote(GENERATION)
         name = index_of(cluster, GENERATION)
+        if not merges:
+            unmerged = stage("unmerged", lambda: {"seconds": 0.0, **storage(cluster, name), **run.server.memory()})
+            return {"load": loaded, "before": unmerged, "merged": unmerged, "candidates before": []}
         before = stage("before merging", lambda: storage(cluster, name))
         candidates = stage("searches before merging", lambda: searching.by_candidates(search)) if everything else []
 
@@ -129,12 +132,14 @@ def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool) -> dict[
     return {"load": loaded, "before": before, "merged": merged, "candidates before": candidates}
 
 
-def measure(run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *, everything: bool) -> dict[str, Any]:
+def measure(
+    run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *, everything: bool, merges: bool = True
+) -> dict[str, Any]:
     """Return all figures of one corpus with one kind of vectors; print the tables."""
     search = run.search(corpus, kind, questions)
     settings = search.settings
     title = f"{corpus.label} companies, {kind}"
-    figures = fill(run, corpus, search, everything=everything)
+    figures = fill(run, corpus, search, everything=everything, merges=merges)
     again = partial(_stage, run, settings, repeatable=True)
     tables.show_pairs(
         f"{title}: space",
@@ -146,10 +151,11 @@ def measure(run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *,
             vectors=settings.vectors,
         ),
     )
-    if everything:
+    if everything and merges:
         tables.show(f"{title}: search, before merging", figures["candidates before"], tables.CANDIDATE_COLUMNS)
     figures["candidates"] = again("searches", lambda: searching.by_candidates(search))
-    tables.show(f"{title}: search, one segment", figures["candidates"], tables.CANDIDATE_COLUMNS)
+    segments = f"{figures['merged']['segments']:,} segment(s)"
+    tables.show(f"{title}: search, {segments}", figures["candidates"], tables.CANDIDATE_COLUMNS)
     figures["oversample"] = again("oversampling", lambda: searching.by_oversample(search))
     tables.show(f"{title}: rescoring", figures["oversample"], tables.OVERSAMPLE_COLUMNS)
     if everything:
@@ -182,13 +188,14 @@ def show_plan(figures: dict[str, Any], real: dict[str, Any], *, dimension: int, 
     The real corpus has whole texts, the synthetic one a few words.
     """
     vectors: VectorType = "int8_hnsw"
+    merged = figures["merged"] if figures["merged"]["seconds"] else real["merged"]
     measured = Measured(
         disk_bytes=real["merged"]["disk"] / real["merged"]["documents"],
         memory_bytes=measured_bytes(figures["merged"], vectors),
         whole_bytes=figures["merged"]["vectors_vec"] / figures["merged"]["documents"],
         texts_per_second=texts_per_second,
         documents_per_second=figures["load"]["docs_per_second"],
-        merged_per_second=figures["merged"]["documents"] / figures["merged"]["seconds"],
+        merged_per_second=merged["documents"] / merged["seconds"],
     )
     lines = plan(PLANNED, measured, by_formula=formula_bytes(dimension, vectors))
     tables.show_pairs(f"{PLANNED:,} companies, {vectors}, worked out from the above", lines)
@@ -240,8 +247,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             held_out = held_out_questions(real, corpus, options.work, options.questions)
             show_neighbourhood(real, questions, corpus, held_out, notes)
             for kind in options.synthetic_vectors:
-                found = measure(run, corpus, kind, held_out, everything=kind == options.synthetic_vectors[0])
-                largest = found if kind == options.synthetic_vectors[0] else largest
+                first = kind == options.synthetic_vectors[0]
+                found = measure(run, corpus, kind, held_out, everything=first, merges=not options.unmerged)
+                largest = found if first else largest
             promise(corpus.label, largest["candidates"], recall=SYNTHETIC_PROMISE[0], milliseconds=SYNTHETIC_PROMISE[1])
         promise(real.label, of_real["candidates"], recall=REAL_PROMISE[0], milliseconds=REAL_PROMISE[1])
     show_plan(largest, of_real, dimension=real.vectors.shape[1], texts_per_second=options.texts_per_second)
@@ -258,6 +266,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--vectors", nargs="+", choices=kinds, default=["int8_hnsw", "hnsw", "bbq_hnsw"])
     parser.add_argument("--synthetic", type=int, help="also measure this many companies made from the real ones")
     parser.add_argument("--synthetic-vectors", nargs="+", choices=kinds, default=["int8_hnsw"])
+    parser.add_argument(
+        "--unmerged", action="store_true", help="do not merge the synthetic companies, which takes hours"
+    )
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--warm-up", type=int, default=10_000, help="searches before the first figure")
     parser.add_argument(
