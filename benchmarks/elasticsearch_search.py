@@ -161,7 +161,7 @@ def mean_took(search: Search) -> float:
                 vector_text(vector, packed=cluster.packs_vectors),
                 size=K + 1,
                 candidates=settings.num_candidates,
-                oversample=settings.oversample or OVERSAMPLE[settings.vectors],
+                oversample=settings.oversample_of(settings.vectors, K + 1),
             )
             took.append(cluster.search(index, body)["took"])
     return float(np.mean(took))

@@ -8,7 +8,7 @@ from similarity.index.elastic import queries
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.documents import hit_of, vector_text
 from similarity.index.elastic.registry import Entry
-from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
+from similarity.index.elastic.settings import MAX_CANDIDATES
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import NEARER_COUNTED, SimilarCompanies
 from similarity.index.validation import check_characters_found, check_query, ranges_would_miss
@@ -54,7 +54,7 @@ def nearest(
         sent,
         size=depth,
         candidates=min(settings.num_candidates * (FILTERED_FACTOR if is_filtered else 1), MAX_CANDIDATES),
-        oversample=settings.oversample or OVERSAMPLE[entry.vectors],
+        oversample=settings.oversample_of(entry.vectors, depth),
         filter_query=passing if is_filtered else None,
     )
     further = [queries.without_numbers()] if has_range else []

@@ -17,6 +17,8 @@ MAX_CANDIDATES = 10_000  # of Elasticsearch, for num_candidates and for a result
 VectorType: TypeAlias = Literal["hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw"]
 # How many times k hits are rescored with full vectors. int8 and bbq are measured (benchmarks/results/), int4 is not.
 OVERSAMPLE: Mapping[VectorType, float] = {"hnsw": 1.0, "int8_hnsw": 1.5, "int4_hnsw": 2.0, "bbq_hnsw": 5.0}
+# At least so many are rescored, because among millions the quantised order of the first few is too inexact.
+MIN_RESCORED = 50
 
 # The fields without an environment variable: they are in the target, or only tests set them.
 WITHOUT_VARIABLE = ("hosts", "name", "request_seconds", "write_seconds", "visible_at_once")
@@ -84,6 +86,11 @@ class ElasticSettings:
     def place(self) -> str:
         """The nodes and the name of the index, for messages; without secrets."""
         return f"{', '.join(self.hosts)} ({self.name})"
+
+    def oversample_of(self, vectors: VectorType, k: int) -> float:
+        """Return `oversample`; without it, the one for the `k` nearest in an index with `vectors`."""
+        least = 1.0 if vectors == "hnsw" else MIN_RESCORED / k
+        return self.oversample or max(OVERSAMPLE[vectors], least)
 
     @classmethod
     def from_environment(cls, target: str, environ: Mapping[str, str]) -> "ElasticSettings":

@@ -78,6 +78,13 @@ def test_without_variables_there_are_the_documented_defaults() -> None:
     assert (settings.shards, settings.replicas, settings.oversample) == (1, "auto", None)
 
 
+def test_of_quantised_vectors_some_are_rescored_however_few_are_asked_for() -> None:
+    settings = read()
+    assert [settings.oversample_of("int8_hnsw", k) for k in (1, 10, 100)] == [50.0, 5.0, 1.5]
+    assert settings.oversample_of("hnsw", 10) == 1.0
+    assert read(OVERSAMPLE="2.5").oversample_of("int8_hnsw", 10) == 2.5
+
+
 def test_every_variable_is_read() -> None:
     given = {
         "USERNAME": "elastic",
