@@ -16,7 +16,7 @@ from benchmarks.elasticsearch_plan import COPIES, GIB, HOURS_OF_A_MONTH, NODE_GI
 ELASTICSEARCH = "2026-11-21-elasticsearch-amd-epyc-2-cores.md"
 PIPELINES = "2026-11-22-pipelines-amd-epyc-2-cores.md"
 EIGHT_MILLION = "2026-11-27-elasticsearch-amd-epyc-2-cores.md"
-INDEX = "2026-11-27-index-amd-epyc-2-cores.md"
+INDEX = "2026-11-27-amd-epyc-2-cores.md"
 DIMENSION = 384
 CORES = 2  # of the machine on which the figures were measured
 DISK_WATERMARK = 0.85  # Elasticsearch's default: above this share of use it places no more shards on a disk
