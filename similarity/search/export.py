@@ -59,7 +59,7 @@ def part_of(text: str) -> tuple[int, int]:
     """Return a part such as (3, 16) for "3/16".
 
     Raises:
-        InvalidInput: the text is not two whole numbers, of which the first is from 1 to the second.
+        InvalidInput: the text is not NUMBER/PARTS with whole numbers and 1 <= NUMBER <= PARTS.
     """
     number, _, parts = text.partition("/")
     if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):

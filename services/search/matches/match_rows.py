@@ -24,7 +24,7 @@ from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 GZIP_MAGIC = b"\x1f\x8b"
 IS_EXCEL = "this is an Excel file or an archive; save the list as CSV (in Excel: CSV UTF-8) and send it as text/csv"
 MAX_CELLS = 100
-"""The limit of the characters of a plain line; a line of a spreadsheet has fewer."""
+"""The limit of the cells of a line of plain text; a line of a spreadsheet has fewer."""
 
 LINE_NUMBER = re.compile(r"\s*[0-9]{1,4}[.)]\s+(?=\S)")
 TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")

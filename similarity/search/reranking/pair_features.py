@@ -198,13 +198,14 @@ class DistinctWords:
     def __call__(self, text: str, names: str) -> NDArray[np.int64]:
         """Return the buckets of the distinct words of a text that are not in `names`, int64 `[words]`."""
         text = text[:MAX_CONTENT_CHARACTERS]
-        key = hash((text, names))  # 64 bits with a secret of the process: no two texts share one
+        key = hash((text, names))  # 64 bits, so that two texts hardly ever share one
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
         found = _distinct(text) - _distinct(names)
-        words = np.fromiter({crc32(word) % _BUCKETS for word in found}, dtype=np.int64)
+        # Sorted, so that sums over them are the same in every process.
+        words = np.array(sorted({crc32(word) % _BUCKETS for word in found}), dtype=np.int64)
         with self._lock:
             if key not in self._known:  # another thread may have been faster
                 self._known[key] = words
