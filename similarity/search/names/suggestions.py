@@ -7,9 +7,12 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.index.validation import fold
 from similarity.search.names.index_queries import listed_as, possible_ids
+from similarity.search.names.list_matching import RowMatcher
+from similarity.search.names.rows import ListedCompany
 
 FOUND_TO_ORDER = 200
 """Companies are found in the order of the index; the best of so many are shown."""
+MAX_LIKELY = 3
 EXACT, PREFIX, WORDS, OTHER = range(4)
 
 
@@ -18,8 +21,9 @@ def suggested_companies(index: CompanyIndex, generation: str, query: str, *, lim
 
     The company with the id `query`, in any case, is the first; the others are in the order of `by_prominence`. The
     suffix of an exchange may be missing if `query` is a number, or if no name or word matches: DELTA.BK is not the
-    first for "delta". If there are no companies, names with a typing error are searched. If `query` is blank, no
-    company is found.
+    first for "delta". If no name begins as typed, the first are the company that `query` opens, or those that may be
+    meant: Delta Air Lines for "delta airlines". If there are no companies, names with a typing error are searched. If
+    `query` is blank, no company is found.
     """
     if not query.strip():
         return []
@@ -30,8 +34,12 @@ def suggested_companies(index: CompanyIndex, generation: str, query: str, *, lim
     if not found or query.strip().isdigit():
         listed = sorted(listed_as(index, generation, query), key=lambda each: -(schema.size_of(each) or 0.0))
         first |= {company.id: company for company in listed}
-    if not first and not found:
-        found = index.find_misspelled(generation, query, limit=limit)
+    key = name_key(query)
+    if not first and not any(_kind(company, key, ()) in (EXACT, PREFIX) for company in found):
+        match = RowMatcher(index, generation, schema, as_typed=True).match(ListedCompany(name=query))
+        likely = [match.company] if match.company else match.candidates[:MAX_LIKELY]
+        first |= {company.id: company for company in likely}
+        found = found or index.find_misspelled(generation, query, limit=limit)
     others = [company for company in by_prominence(found, query, schema) if company.id not in first]
     return [*first.values(), *others][:limit]
 

@@ -75,6 +75,21 @@ def test_an_id_comes_first_and_a_typing_error_is_forgiven_where_nothing_else_is_
         assert [each.id for each in suggested_companies(index, "first", query, limit=5)] == found
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("delta airlines", ["DAL"]), ("Ryan Air", ["RYA", "AIR"]), ("delta", ["DAL"]), ("New Zealand", ["AIR"])],
+)
+def test_the_company_that_a_name_opens_is_the_first_if_no_name_begins_so(
+    tmp_path: Path, query: str, found: list[str]
+) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        companies = make_embedded("DAL", name="Delta Air Lines"), make_embedded("RYA", name="Ryanair")
+        other = make_embedded("AIR", name="Air New Zealand", description="Competes with Ryan's airline.")
+        index.upsert("first", [*companies, other])
+        assert [each.id for each in suggested_companies(index, "first", query, limit=5)] == found
+
+
 def test_the_suffix_of_an_exchange_may_be_missing_where_no_name_matches(tmp_path: Path) -> None:
     with closing(SqliteIndex(tmp_path / "index.db")) as index:
         add_live(index, "first")
