@@ -83,10 +83,11 @@ def _contents_of(tag: str, operations: Operations) -> str:
 
 
 def _operation(method: str, path: str, operation: Schema) -> str:
+    summary = f"{operation['summary']}.".replace("?.", "?")
     parts = [
         f'<section id="{operation["operationId"]}">'
         f"<h2><code>{method.upper()} {escape(path)}</code></h2>\n"
-        f"<p><strong>{escape(operation['summary'])}.</strong> {_prose(operation.get('description', ''))}</p>\n",
+        f"<p><strong>{escape(summary)}</strong> {_prose(operation.get('description', ''))}</p>\n",
         _table("Parameters", [_parameter(each) for each in operation.get("parameters", [])]),
         *_contents("Body", operation.get("requestBody", {})),
     ]
