@@ -71,7 +71,7 @@ async function add(event) {
     const written = await ask(pathOf(id), { method: "PUT", body: { name, description, ...(domain ? { domain } : {}) } });
     added = id;
     if (written.status) await untilStored(written.status);
-    if (written.warnings.length) return fail(...written.warnings.map((each) => `It is stored, but ${each}. `), linkTo({ id }, "Show it as it is"));
+    if (written.warnings.length) return fail(`It is stored, but ${written.warnings.join("; ")}. `, linkTo({ id }, "Show it as it is"));
     byId("adding").close();
     return await goToCompany(id);
   } catch (error) {
