@@ -93,7 +93,9 @@ def create_app(
         needed=lambda: {generation.encoder_id for generation in index.generations()},
     )
     searcher = Searcher(index, query_encoders)
-    search = SearchService(searcher, workspace, cursor_key=cursor_key, before_each=stop_if_late)
+    search = SearchService(
+        searcher, workspace, cursor_key=cursor_key, before_each=stop_if_late, before_much=begin_heavy_work
+    )
 
     app = FastAPI(
         title="Company similarity",
