@@ -1,6 +1,6 @@
-"""The routes of the map. They only translate.
+"""The routes of the map. They only translate between HTTP and the service.
 
-The index blocks; therefore these are plain functions, which run on the server's worker threads.
+The index blocks; therefore these are functions without `async`, which the server runs on worker threads.
 """
 
 from typing import Annotated

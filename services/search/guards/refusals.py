@@ -39,7 +39,7 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def secret_in(authorization: bytes | None) -> bytes | None:
-    """Return the secret in an `Authorization` header; None if it is not "Bearer" in any case and one more word."""
+    """Return the secret in an `Authorization` header; None if it is not `Bearer` (in any letter case) and one word."""
     words = (authorization or b"").split()
     return words[1] if len(words) == 2 and words[0].lower() == b"bearer" else None
 

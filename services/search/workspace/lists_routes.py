@@ -1,4 +1,4 @@
-"""The routes of saved lists. They only translate."""
+"""The routes of saved lists. They only translate between HTTP and the service."""
 
 from functools import partial
 from typing import Annotated

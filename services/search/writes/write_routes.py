@@ -1,4 +1,4 @@
-"""The routes that change the index. They only translate; all need the scope `write`."""
+"""The routes that change the index. They only translate between HTTP and the services; all need the scope `write`."""
 
 from collections.abc import Iterator
 from typing import Annotated
