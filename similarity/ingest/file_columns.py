@@ -101,7 +101,7 @@ def file_columns(
     """Return the columns of the fields and attributes in a file.
 
     `columns` has those that the user named. Any other field is the column of its name, or the only one that differs
-    from it in nothing but case, blanks, hyphens, underscores or a "company" in front. Attributes of `known` are found
+    from it in nothing but case, blanks, hyphens, underscores or a leading "company". Attributes of `known` are found
     in the same way, and a column `attributes.NAME` is the attribute NAME. `others`: columns with another use, which are
     not ignored.
 

@@ -108,7 +108,7 @@ class Columns:
                 typed = f"{usable}:{type_text}" if type_text else usable
                 raise InvalidInput(
                     f"--attribute {pair!r}: {name!r:.80} is not an attribute name of letters, digits and '_'; choose "
-                    f"one, and name the column behind it: --attribute '{typed}={column or name}'"
+                    f"one, and give the column after it: --attribute '{typed}={column or name}'"
                 )
             named[name] = column or name
             if type_text is not None:

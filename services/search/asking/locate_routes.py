@@ -1,6 +1,6 @@
-"""The route that locates a company in a ranking. It only translates between HTTP and the service.
+"""The route that locates a company in a ranking. It parses a request, calls the service and returns its answer.
 
-The index blocks; therefore the route is a function without `async`, which the server runs on a worker thread.
+Calls to the index block, so the route is a plain function (not `async`), which runs on the server's worker threads.
 """
 
 from typing import Annotated
