@@ -132,6 +132,20 @@ def test_a_load_without_a_change_writes_nothing_and_says_so(
     assert index.stored_versions("first", ["acme", "b", "gone"]) == before
 
 
+@pytest.mark.parametrize("other", [{"deleted": True}, {"name": "Other", "event_time": "2025-12-31T00:00:00Z"}])
+def test_a_repeated_load_leaves_the_same_of_several_rows_of_a_company(
+    index: SqliteIndex, other: dict[str, object]
+) -> None:
+    """A row with the stored content was skipped, although it or another row of its company decides."""
+    before = {**ACME, "event_time": "2025-12-01T00:00:00Z"}
+    load(index, before, now=NOW - timedelta(days=1))
+    found = []
+    for seconds in range(3):
+        load(index, ACME, {**ACME, **other}, now=NOW + timedelta(seconds=seconds))
+        found.append({each: stored.company.name for each, stored in index.get("first", ["acme"]).items()})
+    assert found == [{} if "deleted" in other else {"acme": "Acme"}] * 3
+
+
 def test_a_load_writes_where_a_generation_lacks_the_company_or_its_version(index: SqliteIndex) -> None:
     load(index, ACME)
     add_candidate(index, "second", encoder_id="encoder-2")
