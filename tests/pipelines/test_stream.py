@@ -68,7 +68,9 @@ def test_files_become_companies_and_dead_letters(
 def test_files_are_read_with_the_attributes_of_the_index(index: SqliteIndex, tmp_path: Path) -> None:
     """A company is written whole, so a column that is not read takes the attribute from each company."""
     index.declare(AttributeSchema({"employees": parse_type("employees", "number")}))
-    (tmp_path / "some.csv").write_text('id,name,description,employees,sector\nboats,B,Makes many boats here.,"1,200",A\n')
+    (tmp_path / "some.csv").write_text(
+        'id,name,description,employees,sector\nboats,B,Makes many boats here.,"1,200",A\n'
+    )
     first = ["--files", str(tmp_path / "some.csv"), *f"--index {tmp_path}/index.db --threads 1".split()]
     main([*first, "--attribute", "sector"])
     main(first)
