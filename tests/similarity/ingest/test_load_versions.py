@@ -82,6 +82,7 @@ def test_a_row_gives_way_to_what_was_written_since_the_run_began(index: SqliteIn
     index.upsert("first", [make_embedded(company_id, version=version) for company_id, version in since.items()])
     report = load(index, ACME, sync=True)
     assert (report.outcomes, report.deleted) == ({WriteOutcome.SUPERSEDED: 1}, 0)
+    assert report.notes == ["1 companies that the file lacks stay: they are newer than this load"]
     assert index.stored_versions("first", ["acme", "kept"]) == since
 
 
