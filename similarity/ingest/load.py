@@ -163,9 +163,7 @@ def load_file(
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in delete_results)
             newer += sum(result.outcome is WriteOutcome.SUPERSEDED for result in delete_results)
         if newer:
-            report.notes.append(
-                f"{newer:,} companies that the file lacks stay: their versions are newer than this load"
-            )
+            report.notes.append(f"{newer:,} companies that the file lacks stay: they are newer than this load")
         report.deleted += report.missing
     return report
 

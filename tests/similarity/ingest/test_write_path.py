@@ -296,7 +296,7 @@ def test_an_id_that_is_usually_a_missing_value_is_warned_of(company_id: str) -> 
 def test_an_id_that_a_table_made_a_float_is_warned_of() -> None:
     """A column of whole numbers of which one is missing: "7.0" would be a second company beside "7"."""
     parsed = parse_record(RECORD | {"id": 7.0}, columns=Columns(), now=NOW)
-    assert (parsed.change.id, parsed.ambiguous) == ("7.0", {"id"})
+    assert (parsed.change.id, parsed.ambiguous) == ("7.0", frozenset({"id"}))
     assert parsed.warnings == ("id: '7.0' is a number with a decimal point; '7' is another id",)
     assert parse_record(RECORD | {"id": 7}, columns=Columns(), now=NOW).warnings == ()
 
