@@ -10,7 +10,7 @@ from similarity.search.explanations.explanation import ExplainingPhrase, SharedF
 from similarity.search.explanations.segments import Segment
 from similarity.search.location import Location
 from similarity.search.queries.resolution import ResolvedAnchor, Unresolved
-from similarity.search.reranking.facts import RankFact
+from similarity.search.reranking.fact_effects import RankFact
 
 from ..wire.failures import problem_of
 from ..wire.problem_documents import CompanyReference
