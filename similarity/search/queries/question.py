@@ -50,7 +50,7 @@ class Question:
 
     `exclude`: companies to omit, by id, domain, name or alias. `exclude_lists`: ids of companies to omit, by the name
     of the saved list that holds them; ids that the generation does not hold are ignored. `exact`: names must be the
-    company's, and similar names are only suggested (see `Resolver`). `by_id`: anchors and negatives are ids, never names.
+    company's, and similar names are only suggested (see `Resolver`). `by_id`: anchors and negatives are ids, not names.
     `rank`: what orders the hits.
     `min_probability`: drop hits below it. `explain`: for how many of the first hits to compute the phrases with the
     largest effect on the cosine, which runs the encoder.
