@@ -13,7 +13,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.search.duplicates import Identity, MergedHits, merge_duplicates, widely_shared_domains
-from similarity.search.reranking.facts import RankFact
+from similarity.search.reranking.fact_effects import RankFact
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
 from similarity.search.reranking.stage import ScoredHit, SecondStage, rounded
