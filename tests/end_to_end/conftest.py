@@ -40,6 +40,11 @@ GROUPS = (
 )
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
+# The page hides a toast after 8 s. On a busy machine a test may look for it, or press its button, later than that.
+TOASTS_STAY = """((wait) => {
+  window.setTimeout = (act, delay, ...given) => wait(act, delay >= 5_000 ? 3_600_000 : delay, ...given);
+})(window.setTimeout)"""
+
 Opened: TypeAlias = Callable[..., Any]
 """`opened(address)`: a fresh window on the service there; `opened(address, width=390)` a narrow one."""
 
@@ -69,6 +74,7 @@ def serving(index: SqliteIndex, encoder: Encoder, workspace: Path) -> Iterator[s
 def browser() -> Iterator[Any]:
     # Imported here, by name: only the integration environment has it.
     playwright = importlib.import_module("playwright.sync_api")
+    playwright.expect.set_options(timeout=15_000)
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         yield browser
@@ -85,6 +91,7 @@ def opened(browser: Any) -> Iterator[Opened]:
     def open_window(address: str, *, width: int = 1280, height: int = 860, **options: Any) -> Any:
         context = browser.new_context(base_url=address, viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(30_000)
+        context.add_init_script(TOASTS_STAY)
         contexts.append(context)
         window = context.new_page()
         window.on("pageerror", lambda error: errors.append(str(error)))

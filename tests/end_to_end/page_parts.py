@@ -6,13 +6,24 @@ from pathlib import Path
 from typing import Any
 
 
+def expect(thing: Any) -> Any:
+    """Return playwright's assertions on a page or a locator: each is retried until it holds or its time is over."""
+    # Imported here, by name: only the integration environment has it.
+    return importlib.import_module("playwright.sync_api").expect(thing)
+
+
+def hits(page: Any) -> Any:
+    """Return the locator of the names in the ranking."""
+    return page.locator("#hits .name")
+
+
 def names(page: Any) -> list[str]:
     """The companies of the ranking, once it has come; fails with the page's own words where a problem came instead."""
     problem = page.locator("#message .problem")
     page.locator("#results:not([aria-busy])").or_(problem).first.wait_for()
     assert problem.all_inner_texts() == []
     page.locator("#hits .name, #none:not([hidden])").first.wait_for()
-    found: list[str] = page.locator("#hits .name").all_inner_texts()
+    found: list[str] = hits(page).all_inner_texts()
     return found
 
 
@@ -27,9 +38,22 @@ def row(page: Any, name: str) -> Any:
     return page.locator("#hits > li").filter(has=page.get_by_role("link", name=name, exact=True))
 
 
-def toast(page: Any, words: str | re.Pattern[str]) -> None:
+def toast(page: Any, words: str) -> None:
     """Waits for a short word at the foot of the window."""
     page.locator("#toast").filter(has_text=words).wait_for()
+
+
+def address_has(page: Any, words: str) -> None:
+    """Wait until the address of the page contains these words."""
+    expect(page).to_have_url(re.compile(re.escape(words)))
+
+
+def settle(page: Any) -> None:
+    """Wait half a second for a late answer to change the page, where the page shows no sign that none comes.
+
+    The load state "networkidle" cannot tell: once a document has reached it, playwright returns at once.
+    """
+    page.wait_for_timeout(500)
 
 
 def downloaded(page: Any, button: Any) -> tuple[str, str]:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import Opened
-from tests.end_to_end.page_parts import names, ranking, row, toast
+from tests.end_to_end.page_parts import expect, names, ranking, row, settle, toast
 
 pytestmark = pytest.mark.integration
 
 
-def pressed(page: Any, label: str) -> bool:
-    return bool(page.get_by_role("button", name=label, exact=True).get_attribute("aria-pressed") == "true")
+def is_pressed(page: Any, label: str, state: str = "true") -> None:
+    expect(page.get_by_role("button", name=label, exact=True)).to_have_attribute("aria-pressed", state)
 
 
 def test_a_verdict_is_remembered_when_the_company_is_asked_again(own: Any, own_address: str, opened: Opened) -> None:
@@ -24,8 +24,8 @@ def test_a_verdict_is_remembered_when_the_company_is_asked_again(own: Any, own_a
     again = opened(own_address)
     again.goto("/?company=Heineken")
     again.locator("#hits .accepted").wait_for()
-    assert pressed(again, "Accept Carlsberg A/S")
-    assert "1 accepted" in again.locator("#tally").inner_text()
+    is_pressed(again, "Accept Carlsberg A/S")
+    expect(again.locator("#tally")).to_contain_text("1 accepted", use_inner_text=True)
 
 
 def test_a_verdict_can_be_undone_and_changed(own: Any) -> None:
@@ -34,18 +34,18 @@ def test_a_verdict_can_be_undone_and_changed(own: Any) -> None:
     toast(own, "Carlsberg A/S rejected.")
     own.locator("#toast").get_by_role("button", name="Undo").click()
     toast(own, "has no verdict now")
-    assert not pressed(own, "Reject Carlsberg A/S")
+    is_pressed(own, "Reject Carlsberg A/S", "false")
     own.get_by_role("button", name="Reject Carlsberg A/S").click()
     toast(own, "Carlsberg A/S rejected.")
     own.get_by_role("button", name="Accept Carlsberg A/S").click()
     toast(own, "Carlsberg A/S accepted.")
-    assert not pressed(own, "Reject Carlsberg A/S")
+    is_pressed(own, "Reject Carlsberg A/S", "false")
     # The same button again takes it back.
     own.get_by_role("button", name="Accept Carlsberg A/S").click()
     toast(own, "has no verdict now")
-    own.reload()
+    own.reload(wait_until="networkidle")
     names(own)
-    assert own.locator("#hits .accepted, #hits .rejected").count() == 0
+    expect(own.locator("#hits .accepted, #hits .rejected")).to_have_count(0)
     # Undone is as if it had never been said, and no doubt that would take the label from what others say.
     assert own.request.get("/feedback/pairs").text() == ""
 
@@ -60,10 +60,10 @@ def test_undo_takes_a_verdict_back_when_another_company_is_on_the_page(own: Any)
     toast(own, re.compile(r"^Asahi Group Holdings, Ltd\. has no verdict now, as a competitor of Heineken N\.V\.$"))
     assert own.request.get("/feedback?anchor=heineken").json()["verdicts"] == []
     own.keyboard.press("u")  # nothing is left to undo
-    own.go_back()
+    with own.expect_response("**/feedback?anchor=heineken*"):
+        own.go_back()
     own.get_by_role("heading", name="Heineken N.V.", level=1).wait_for()
-    names(own)
-    assert own.locator("#hits .rejected").count() == 0
+    expect(own.locator("#hits .rejected")).to_have_count(0)
 
 
 def test_a_key_that_is_held_down_is_one_verdict(own: Any) -> None:
@@ -72,8 +72,7 @@ def test_a_key_that_is_held_down_is_one_verdict(own: Any) -> None:
     for _ in range(4):
         own.keyboard.down("a")  # the second one and those after it are repeats
     own.keyboard.up("a")
-    own.locator("#hits .accepted").wait_for()
-    own.wait_for_load_state("networkidle")
+    own.get_by_role("link", name="1 labelled pair").wait_for()  # counted after the verdict is kept
     assert len(own.request.get("/feedback").json()["events"]) == 1
 
 
@@ -88,8 +87,8 @@ def test_the_count_of_pairs_never_takes_the_place_of_undo(own: Any) -> None:
     own.route("**/feedback/pairs*", lambda route: route.fulfill(**busy))
     with own.expect_response("**/feedback/pairs*"):
         own.get_by_role("button", name="Reject Carlsberg A/S").click()
-    own.wait_for_load_state("networkidle")
-    assert own.locator("#toast").get_by_role("button", name="Undo").is_visible()
+    settle(own)
+    expect(own.locator("#toast").get_by_role("button", name="Undo")).to_be_visible()
 
 
 def test_a_verdict_that_is_not_kept_is_not_shown(own: Any) -> None:
@@ -97,16 +96,16 @@ def test_a_verdict_that_is_not_kept_is_not_shown(own: Any) -> None:
     own.route("**/feedback", lambda route: route.abort() if route.request.method == "POST" else route.continue_())
     own.get_by_role("button", name="Accept Carlsberg A/S").click()
     toast(own, "The service does not answer")
-    assert not pressed(own, "Accept Carlsberg A/S")
+    is_pressed(own, "Accept Carlsberg A/S", "false")
 
 
 def test_ten_competitors_two_rejected_a_csv_and_the_labelled_pairs_by_keyboard_alone(own: Any) -> None:
     """What an analyst comes for, without a mouse and without the manual."""
     keys = own.keyboard
     own.goto("/")
-    own.wait_for_function("document.activeElement.id === 'search'")
+    expect(own.locator("#search")).to_be_focused()
     keys.type("heinek")
-    own.get_by_role("option", name="Heineken N.V.").wait_for()
+    expect(own.get_by_role("option", name="Heineken N.V.").locator("b")).to_have_text("Heinek")
     keys.press("ArrowDown")
     keys.press("Enter")
     own.get_by_role("heading", name="Heineken N.V.").wait_for()
@@ -158,9 +157,9 @@ def test_keys_act_on_the_current_row(own: Any) -> None:
     second = names(own)[1]
     own.keyboard.press("j")
     own.keyboard.press("j")
-    assert row(own, second).get_attribute("class") == "row current"
+    expect(row(own, second)).to_have_class("row current")
     own.keyboard.press("e")
-    assert row(own, second).locator(".more").get_attribute("aria-expanded") == "true"
+    expect(row(own, second).locator(".more")).to_have_attribute("aria-expanded", "true")
     own.keyboard.press("a")
     toast(own, f"{second} accepted.")
     own.keyboard.press("u")
@@ -172,9 +171,10 @@ def test_keys_act_on_the_current_row(own: Any) -> None:
     own.keyboard.press("+")
     own.get_by_role("heading", name="Heineken N.V. + 1").wait_for()
     own.keyboard.press("/")
-    assert own.evaluate("document.activeElement.id") == "search"
+    search = own.get_by_role("combobox", name="Company name, domain or id")
+    expect(search).to_be_focused()
     own.keyboard.type("ajar?")
-    assert own.get_by_role("combobox", name="Company name, domain or id").input_value() == "ajar?"
+    expect(search).to_have_value("ajar?")
 
 
 def test_the_help_says_the_keys_and_can_switch_them_off(own: Any) -> None:
@@ -182,11 +182,11 @@ def test_the_help_says_the_keys_and_can_switch_them_off(own: Any) -> None:
     own.keyboard.press("?")
     dialog = own.get_by_role("dialog", name="Keys")
     dialog.wait_for()
-    assert "Reject: it is not" in dialog.inner_text()
+    expect(dialog).to_contain_text("Reject: it is not", use_inner_text=True)
     dialog.get_by_role("checkbox").uncheck()
     own.keyboard.press("Escape")
     dialog.wait_for(state="hidden")
     own.keyboard.press("j")
-    assert own.locator("#hits .current").count() == 0
+    expect(own.locator("#hits .current")).to_have_count(0)
     own.get_by_role("button", name="Keys").click()
     own.get_by_role("dialog", name="Keys").get_by_role("checkbox").check()

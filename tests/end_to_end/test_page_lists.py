@@ -7,7 +7,7 @@ import pytest
 
 from services.search.app import WEB
 from services.search.matches.match_rows import HEADINGS
-from tests.end_to_end.page_parts import names, ranking, toast
+from tests.end_to_end.page_parts import address_has, expect, hits, names, ranking, row, toast
 
 pytestmark = pytest.mark.integration
 
@@ -33,20 +33,20 @@ def pasted(page: Any, words: str) -> Any:
 def test_a_saved_list_is_opened_again_with_all_of_its_question(own: Any) -> None:
     shown = ranking(own, "/?company=heineken&company=carlsberg&weight=2&filter=country!%3DJapan&exclude=starbucks&k=10")
     save_as(own, "Brewers")
-    assert "list=Brewers" in own.url
+    address_has(own, "list=Brewers")
     own.goto("/")
     own.get_by_role("button", name="Saved lists").click()
     own.get_by_role("dialog", name="Saved lists").get_by_role("button", name="Brewers", exact=True).click()
     own.get_by_role("heading", name="Heineken N.V. + 1").wait_for()
-    assert names(own) == shown
-    assert "weight=2" in own.url
+    expect(hits(own)).to_have_text(shown)
+    address_has(own, "weight=2")
 
 
 def test_a_ranking_of_a_typed_name_is_saved_with_the_id_that_was_found(own: Any) -> None:
     # "Heinekn" is no name of a company, only similar to one: a list is not saved by it.
     own.goto("/?company=Heinekn&company=Carlsberg&unlike=Danone&k=10")
     shown = names(own)
-    assert "company=heineken&company=carlsberg&unlike=danone" in own.url
+    address_has(own, "company=heineken&company=carlsberg&unlike=danone")
     save_as(own, "Brewers")
     kept = own.request.get("/lists/Brewers").json()["question"]
     assert [each["company"] for each in (*kept["anchors"], *kept["negatives"])] == ["heineken", "carlsberg", "danone"]
@@ -75,7 +75,7 @@ def test_an_address_that_names_a_list_shows_it(own: Any) -> None:
     save_as(own, "Beer & more")
     own.goto("/?list=Beer+%26+more")
     own.get_by_role("heading", name="Heineken N.V.").wait_for()
-    assert names(own) == shown
+    expect(hits(own)).to_have_text(shown)
 
 
 def test_what_was_not_there_at_the_last_look_is_marked_as_new(own: Any) -> None:
@@ -89,13 +89,12 @@ def test_what_was_not_there_at_the_last_look_is_marked_as_new(own: Any) -> None:
     )
     own.goto("/?list=Brewers")
     toast(own, "1 company is new on “Brewers”.")
-    assert "new" in own.locator("#hits > li").filter(has_text="Carlsberg A/S").first.locator(".title").inner_text()
+    expect(row(own, "Carlsberg A/S").locator(".title")).to_contain_text("new", use_inner_text=True)
     own.locator("#toast").get_by_role("button", name="Mark as seen").click()
     own.locator("#hits .new:visible").first.wait_for(state="hidden")
-    own.reload()
+    own.reload(wait_until="networkidle")
     names(own)
-    own.wait_for_load_state("networkidle")
-    assert own.locator("#hits .new:visible").count() == 0
+    expect(own.locator("#hits .new:visible")).to_have_count(0)
 
 
 def test_what_is_new_on_all_lists_is_asked_with_one_request(own: Any) -> None:
@@ -111,8 +110,7 @@ def test_what_is_new_on_all_lists_is_asked_with_one_request(own: Any) -> None:
     )
     own.get_by_role("button", name="Saved lists").click()
     dialog = own.get_by_role("dialog", name="Saved lists")
-    dialog.get_by_text("10 new").nth(1).wait_for()
-    assert dialog.locator(".new:visible").all_inner_texts() == ["10 new", "10 new"]
+    expect(dialog.locator(".new:visible")).to_have_text(["10 new", "10 new"])
     assert asked == ["", "?new=true"]
 
 
@@ -134,7 +132,7 @@ def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
     save_as(own, "Brewers")
     own.get_by_role("button", name="More like Carlsberg A/S").click()
     own.get_by_role("heading", name="Heineken N.V. + 1").wait_for()
-    assert "list=" not in own.url
+    expect(own).not_to_have_url(re.compile("list="))
 
 
 def test_a_list_is_not_replaced_unawares_and_can_be_put_back(own: Any) -> None:
@@ -143,12 +141,12 @@ def test_a_list_is_not_replaced_unawares_and_can_be_put_back(own: Any) -> None:
     own.get_by_role("link", name="Carlsberg A/S", exact=True).click()
     own.get_by_role("heading", name="Carlsberg A/S", level=1).wait_for()
     own.get_by_role("button", name="Save list").click()
-    assert own.get_by_label("Name", exact=True).input_value() == ""
+    expect(own.get_by_label("Name", exact=True)).to_have_value("")
     own.get_by_label("Name", exact=True).fill("Drinks")
     own.get_by_role("button", name="Save", exact=True).click()
     toast(own, "Saved as “Drinks”, in place of another question.")
-    own.locator("#toast").get_by_role("button", name="Undo").click()
-    own.wait_for_load_state("networkidle")
+    with own.expect_response("**/lists/Drinks"):
+        own.locator("#toast").get_by_role("button", name="Undo").click()
     anchors = own.request.get("/lists/Drinks").json()["question"]["anchors"]
     assert [each["company"] for each in anchors] == ["heineken"]
 
@@ -160,7 +158,7 @@ def test_the_same_companies_are_saved_again_under_the_name_they_had(own: Any) ->
     own.wait_for_url("**k=50")
     names(own)
     own.get_by_role("button", name="Save list").click()
-    assert own.get_by_label("Name", exact=True).input_value() == "Drinks"
+    expect(own.get_by_label("Name", exact=True)).to_have_value("Drinks")
 
 
 def test_the_same_companies_with_another_filter_are_another_question(own: Any) -> None:
@@ -182,7 +180,7 @@ def test_a_pasted_list_is_not_offered_the_name_of_the_open_one(own: Any) -> None
     ranking(own, "/?company=heineken&k=10")
     save_as(own, "Drinks")
     pasted(own, "Carlsberg\nDiageo\n").get_by_role("button", name="Save as a list").click()
-    assert own.get_by_label("Name", exact=True).input_value() == ""
+    expect(own.get_by_label("Name", exact=True)).to_have_value("")
 
 
 def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
@@ -204,32 +202,33 @@ def test_pasted_names_become_anchors_and_misses_are_said(sample: Any) -> None:
     dialog = pasted(sample, BREWERS)
     dialog.get_by_role("heading", name="2 of 3 lines found").wait_for()
     rows = dialog.locator("#matches tr")
-    assert "Carlsberg A/S" in rows.nth(0).inner_text()
-    assert "%" in rows.nth(0).inner_text()
-    assert rows.nth(2).get_by_role("checkbox").is_disabled()
+    expect(rows.nth(0)).to_contain_text("Carlsberg A/S", use_inner_text=True)
+    expect(rows.nth(0)).to_contain_text("%", use_inner_text=True)
+    expect(rows.nth(2).get_by_role("checkbox")).to_be_disabled()
     dialog.get_by_role("button", name="Find companies like these 2").click()
     sample.get_by_role("heading", name="Carlsberg A/S + 1").wait_for()
-    assert "company=carlsberg&company=heineken" in sample.url
+    address_has(sample, "company=carlsberg&company=heineken")
 
 
 def test_pasted_names_can_be_left_out(sample: Any) -> None:
     sample.goto("/?company=ab-inbev&k=10")
-    assert "Heineken N.V." in names(sample)
+    expect(row(sample, "Heineken N.V.")).to_be_visible()
     pasted(sample, BREWERS).get_by_role("button", name="Exclude 2").click()
     sample.get_by_text("2 companies excluded").wait_for()
-    assert not {"Heineken N.V.", "Carlsberg A/S"} & set(names(sample))
+    for name in ("Heineken N.V.", "Carlsberg A/S"):
+        expect(row(sample, name)).to_have_count(0)
 
 
 def test_a_table_is_read_by_its_columns(sample: Any) -> None:
     sample.goto("/")
     dialog = pasted(sample, "name,domain\nSome brewer,theheinekencompany.com\n")
-    assert "Heineken N.V." in dialog.locator("#matches tr").first.inner_text()
+    expect(dialog.locator("#matches tr").first).to_contain_text("Heineken N.V.", use_inner_text=True)
 
 
 def test_a_name_with_a_comma_is_no_table(sample: Any) -> None:
     sample.goto("/")
     dialog = pasted(sample, "Coca-Cola Company, The\nHeineken\n")
-    assert dialog.locator("#matches tr").count() == 2
+    expect(dialog.locator("#matches tr")).to_have_count(2)
 
 
 def test_a_corrected_line_leaves_the_choices_of_the_others(sample: Any) -> None:
@@ -240,9 +239,11 @@ def test_a_corrected_line_leaves_the_choices_of_the_others(sample: Any) -> None:
     dialog.get_by_label("Names or domains, one a line").fill("Starbucks\nTobacco\nHeineken\n")
     dialog.get_by_role("button", name="Find them").click()
     dialog.get_by_role("checkbox", name="Use Heineken N.V.").wait_for()
-    assert dialog.get_by_label("Company for Tobacco").input_value() == "japan-tobacco"
+    expect(dialog.get_by_label("Company for Tobacco")).to_have_value("japan-tobacco")
     ticked = dialog.locator("#matches").get_by_role("checkbox", checked=True)
-    assert [each.get_attribute("aria-label") for each in ticked.all()] == ["Use Tobacco", "Use Heineken N.V."]
+    expect(ticked).to_have_count(2)
+    for place, label in enumerate(("Use Tobacco", "Use Heineken N.V.")):
+        expect(ticked.nth(place)).to_have_attribute("aria-label", label)
 
 
 def test_several_names_in_one_line_are_told_to_be_written_below_each_other(sample: Any) -> None:
@@ -261,4 +262,4 @@ def test_nothing_pasted_is_said(sample: Any) -> None:
     sample.goto("/")
     sample.get_by_role("button", name="Paste a list").click()
     sample.get_by_role("button", name="Find them").click()
-    assert sample.locator("#paste-error").inner_text() == "Write or paste at least one name."
+    expect(sample.locator("#paste-error")).to_have_text("Write or paste at least one name.", use_inner_text=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import Opened
-from tests.end_to_end.page_parts import offences, ranking, toast
+from tests.end_to_end.page_parts import expect, offences, ranking, toast
 
 pytestmark = pytest.mark.integration
 
@@ -67,7 +67,7 @@ def opened_all(page: Any) -> None:
 
 def typed(page: Any) -> None:
     page.get_by_role("combobox", name="Company name, domain or id").press_sequentially("car")
-    page.get_by_role("option").first.wait_for()
+    expect(page.locator("#options b").first).to_have_text("Car")
     page.keyboard.press("ArrowDown")
 
 

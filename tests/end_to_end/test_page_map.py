@@ -1,11 +1,12 @@
 """The neighbourhood as a map: beside the ranking where there is room, above it where there is none."""
 
+import re
 from typing import Any
 
 import pytest
 
 from tests.end_to_end.conftest import Opened
-from tests.end_to_end.page_parts import names, ranking, row
+from tests.end_to_end.page_parts import address_has, expect, names, ranking, row
 
 pytestmark = pytest.mark.integration
 
@@ -16,10 +17,9 @@ def dot(page: Any, name: str) -> Any:
 
 def test_every_company_of_the_ranking_is_on_the_map(sample: Any) -> None:
     shown = ranking(sample, "/?company=heineken&company=carlsberg&unlike=starbucks&k=10")
-    sample.locator("#plot .dot").first.wait_for()
-    assert sample.locator("#plot .dot.hit").count() == len(shown)
-    assert sample.locator("#plot .dot.anchor").count() == 2
-    assert sample.locator("#plot .dot.negative").count() == 1
+    expect(sample.locator("#plot .dot.hit")).to_have_count(len(shown))
+    expect(sample.locator("#plot .dot.anchor")).to_have_count(2)
+    expect(sample.locator("#plot .dot.negative")).to_have_count(1)
     box = sample.locator("#plot svg").bounding_box()
     for each in sample.locator("#plot .dot").all():
         place = each.bounding_box()
@@ -31,8 +31,8 @@ def test_a_click_on_a_dot_goes_to_its_row(sample: Any) -> None:
     sample.goto("/?company=heineken&k=25")
     last = names(sample)[-1]
     dot(sample, last).click()
-    assert row(sample, last).get_attribute("class") == "row current"
-    assert "lit" in dot(sample, last).get_attribute("class")
+    expect(row(sample, last)).to_have_class("row current")
+    expect(dot(sample, last)).to_have_class("dot hit lit")
 
 
 def test_the_row_one_looks_at_is_lit_on_the_map(sample: Any) -> None:
@@ -40,8 +40,7 @@ def test_the_row_one_looks_at_is_lit_on_the_map(sample: Any) -> None:
     first = names(sample)[0]
     sample.locator("#plot .dot").first.wait_for()
     row(sample, first).hover()
-    sample.locator("#plot .dot.lit").wait_for()
-    assert first in sample.locator("#plot .dot.lit").get_attribute("aria-label")
+    expect(sample.locator("#plot .dot.lit")).to_have_attribute("aria-label", re.compile(re.escape(first)))
 
 
 def test_arrows_walk_over_the_map_and_enter_goes_there(sample: Any) -> None:
@@ -49,11 +48,11 @@ def test_arrows_walk_over_the_map_and_enter_goes_there(sample: Any) -> None:
     first = names(sample)[0]
     sample.locator("#plot .dot.anchor").focus()
     sample.keyboard.press("ArrowRight")
-    assert first in sample.evaluate("document.activeElement.getAttribute('aria-label')")
+    expect(sample.locator("#plot .dot:focus")).to_have_attribute("aria-label", re.compile(re.escape(first)))
     sample.keyboard.press("Enter")
-    assert sample.evaluate("document.activeElement.querySelector('.rank').textContent") == "1"
+    expect(sample.locator("#hits > li:focus .rank")).to_have_text("1")
     # One stop for the Tab key, however many companies there are.
-    assert sample.locator("#plot a[tabindex='0']").count() == 1
+    expect(sample.locator("#plot a[tabindex='0']")).to_have_count(1)
 
 
 def test_on_a_phone_the_map_that_was_asked_for_is_seen(opened: Opened, sample_address: str) -> None:
@@ -67,10 +66,10 @@ def test_on_a_phone_the_map_that_was_asked_for_is_seen(opened: Opened, sample_ad
 def test_where_there_is_no_room_the_map_waits_to_be_asked_for(opened: Opened, sample_address: str) -> None:
     page = opened(sample_address, width=1024)
     ranking(page, "/?company=heineken&k=10")
-    assert page.locator("#map").is_hidden()
+    expect(page.locator("#map")).to_be_hidden()
     page.get_by_role("button", name="Map").click()
     page.locator("#plot .dot").first.wait_for()
-    assert "map=1" in page.url
+    address_has(page, "map=1")
     page.reload()
     page.locator("#plot .dot").first.wait_for()
     page.get_by_role("button", name="Map").click()

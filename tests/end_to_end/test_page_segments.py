@@ -1,5 +1,6 @@
 """The lines of business of a company on the page: chips that ask about one of them."""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from tests.contract.steps import add_candidate
 from tests.end_to_end.conftest import Opened, serving
-from tests.end_to_end.page_parts import names, offences, ranking
+from tests.end_to_end.page_parts import expect, hits, offences, ranking
 from tests.factories import make_embedded
 from tests.services.search.corpus import filled_index
 from tests.similarity.search.explanations.test_segments import GROUP
@@ -39,47 +40,49 @@ def test_a_chip_asks_about_one_line_of_business_and_another_one_goes_back(opened
     page = opened(group_address)
     assert ranking(page, "/?company=Group AG") == ["Cobbler", "Yard"]
     chips = page.locator("#segments .chip")
-    chips.first.wait_for()
-    assert chips.evaluate_all("all => all.map((each) => each.ariaPressed)") == ["true", "false", "false"]
+    expect(chips).to_have_count(3)
+    for place, state in enumerate(("true", "false", "false")):
+        expect(chips.nth(place)).to_have_attribute("aria-pressed", state)
     assert offences(page) == []
     page.get_by_role("button", name="rent out sailing boats").click()
-    assert names(page) == ["Yard", "Cobbler"]
-    assert page.url.endswith("?company=group&segment=2")
+    expect(hits(page)).to_have_text(["Yard", "Cobbler"])
+    expect(page).to_have_url("/?company=group&segment=2")
     page.reload()
-    assert names(page) == ["Yard", "Cobbler"]
+    expect(hits(page)).to_have_text(["Yard", "Cobbler"])
     page.get_by_role("button", name="All of it").click()
-    assert names(page) == ["Cobbler", "Yard"]
-    assert page.url.endswith("?company=group")
+    expect(hits(page)).to_have_text(["Cobbler", "Yard"])
+    expect(page).to_have_url("/?company=group")
 
 
 def test_a_company_of_one_business_has_no_chips(opened: Opened, group_address: str) -> None:
     page = opened(group_address)
     with page.expect_response("**/segments/cobbler*"):
         ranking(page, "/?company=cobbler")
-    assert page.locator("#segments .chip").count() == 0
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("#segments .chip")).to_have_count(0)
 
 
 def test_the_chosen_line_of_business_is_said_beside_the_ranking(opened: Opened, group_address: str) -> None:
     page = opened(group_address)
     ranking(page, "/?company=group&segment=2")
-    assert "Only this line of business: rent out sailing boats" in page.locator("#question .only").inner_text()
-    assert page.title().startswith("Competitors of Group AG (rent out sailing boats")
-    assert "verdicts are about all of Group AG" in page.locator("#tally").inner_text()
-    assert "the industry does not count" in page.locator("#provenance").inner_text()
-    page.locator("#segments .chip").nth(2).wait_for()
+    only = page.locator("#question .only")
+    expect(only).to_contain_text("Only this line of business: rent out sailing boats", use_inner_text=True)
+    expect(page).to_have_title(re.compile(r"^Competitors of Group AG \(rent out sailing boats"))
+    expect(page.locator("#tally")).to_contain_text("verdicts are about all of Group AG", use_inner_text=True)
+    expect(page.locator("#provenance")).to_contain_text("the industry does not count", use_inner_text=True)
+    expect(page.locator("#segments .chip").nth(2)).to_have_text(re.compile(r"^2\. rent out"), use_inner_text=True)
     assert page.locator("#segments .chips").evaluate("all => all.scrollHeight <= all.clientHeight")
-    assert page.locator("#segments .chip").nth(2).inner_text().startswith("2. rent out")
     assert offences(page) == []
 
 
 def test_several_companies_may_have_one_of_a_line_of_business_only(opened: Opened, group_address: str) -> None:
     page = opened(group_address)
     ranking(page, "/?company=group&segment=2&company=cobbler&unlike=group&segment=1")
-    assert "rent out sailing boats" in page.locator("#question .only").inner_text()
+    expect(page.locator("#question .only")).to_contain_text("rent out sailing boats", use_inner_text=True)
     page.get_by_role("button", name="No longer unlike Group AG (").wait_for()
     page.get_by_role("button", name="All of Group AG").click()
     page.locator("#question .only").wait_for(state="detached")
-    assert page.url.endswith("?company=group&company=cobbler&unlike=group&segment=1")
+    expect(page).to_have_url("/?company=group&company=cobbler&unlike=group&segment=1")
 
 
 def test_two_lines_of_business_are_removed_one_at_a_time(opened: Opened, group_address: str) -> None:
@@ -94,12 +97,10 @@ def test_a_line_of_business_that_is_gone_is_said_once_and_the_company_can_be_ask
 ) -> None:
     page = opened(group_address)
     page.goto("/?company=group&segment=9")
-    problem = page.locator("#message .problem")
-    problem.wait_for()
-    assert problem.inner_text().count("no segment 9 of Group AG") == 1
+    expect(page.locator("#message .problem").get_by_text("no segment 9 of Group AG")).to_have_count(1)
     page.get_by_role("button", name="Ask about the whole company").click()
-    assert names(page) == ["Cobbler", "Yard"]
-    assert page.url.endswith("?company=group")
+    expect(hits(page)).to_have_text(["Cobbler", "Yard"])
+    expect(page).to_have_url("/?company=group")
 
 
 def test_a_saved_question_says_which_line_of_business(opened: Opened, group_address: str) -> None:

@@ -1,25 +1,25 @@
 """Several verdicts in one step, notes with them, the place of a company, and companies that are added."""
 
+import re
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.page_parts import names, ranking, row, toast
+from tests.end_to_end.page_parts import expect, hits, ranking, row, toast
 from tests.end_to_end.test_page_manners import refused
 
 pytestmark = pytest.mark.integration
 
 
-def accepted(page: Any) -> list[str]:
-    found: list[str] = page.locator("#hits > li.accepted .name").all_inner_texts()
-    return found
+def accepted(page: Any) -> Any:
+    """Return the locator of the names of accepted hits."""
+    return page.locator("#hits > li.accepted .name")
 
 
-def located(page: Any, company: str) -> str:
+def located(page: Any, company: str) -> Any:
     page.get_by_label("Where is this company in the ranking?").fill(company)
     page.keyboard.press("Enter")
-    page.locator(".located").wait_for()
-    return str(page.locator(".located").inner_text())
+    return page.locator(".located")
 
 
 def test_ticked_rows_are_accepted_in_one_step_and_undone_in_one(own: Any) -> None:
@@ -27,17 +27,17 @@ def test_ticked_rows_are_accepted_in_one_step_and_undone_in_one(own: Any) -> Non
     own.get_by_role("checkbox", name=f"Select {shown[1]}").check()
     own.keyboard.press("j")
     own.keyboard.press("x")
-    assert "2 selected" in own.locator("#bulk").inner_text()
+    expect(own.locator("#bulk")).to_contain_text("2 selected", use_inner_text=True)
     own.get_by_role("button", name="Accept", exact=True).click()
     toast(own, "2 companies accepted.")
-    assert accepted(own) == shown[1:3]
+    expect(accepted(own)).to_have_text(shown[1:3])
     own.locator("#ticked").wait_for(state="hidden")  # just after the toast
     own.locator("#toast").get_by_role("button", name="Undo").click()
     toast(own, "2 companies have no verdict now.")
-    assert accepted(own) == []
+    expect(accepted(own)).to_have_count(0)
     ranking(own, "/?company=heineken&k=10")
     own.wait_for_load_state("networkidle")
-    assert accepted(own) == []
+    expect(accepted(own)).to_have_count(0)
 
 
 def test_all_from_a_probability_on_are_accepted_but_earlier_verdicts_come_back_with_undo(own: Any) -> None:
@@ -47,15 +47,16 @@ def test_all_from_a_probability_on_are_accepted_but_earlier_verdicts_come_back_w
     third = int(row(own, shown[2]).locator(".match > span").first.inner_text().split()[0])
     own.get_by_label("Select all from this probability on, %").fill(str(third - 1))
     own.keyboard.press("Enter")
+    own.locator("#ticked").wait_for()
     count = own.locator("#hits .tick:checked").count()
     assert count >= 3
     own.get_by_role("button", name="Accept", exact=True).click()
     toast(own, f"{count} companies accepted.")
-    assert accepted(own) == shown[:count]
+    expect(accepted(own)).to_have_text(shown[:count])
     own.keyboard.press("u")
     toast(own, f"{count} companies have their earlier verdicts.")
-    assert own.locator("#hits > li.rejected .name").all_inner_texts() == [shown[0]]
-    assert accepted(own) == []
+    expect(own.locator("#hits > li.rejected .name")).to_have_text([shown[0]])
+    expect(accepted(own)).to_have_count(0)
 
 
 def test_a_probability_that_no_company_has_is_said_to_select_none(own: Any) -> None:
@@ -81,11 +82,11 @@ def test_what_was_saved_before_a_failure_stays_and_can_be_undone(own: Any) -> No
     own.get_by_role("checkbox", name="Select all", exact=True).check()
     own.get_by_role("button", name="Accept", exact=True).click()
     toast(own, "The service does not answer")
-    assert accepted(own) == shown[:1]
+    expect(accepted(own)).to_have_text(shown[:1])
     own.unroute("**/feedback")
     own.keyboard.press("u")
     toast(own, f"{shown[0]} has no verdict now.")
-    assert accepted(own) == []
+    expect(accepted(own)).to_have_count(0)
 
 
 def test_verdicts_that_are_read_slowly_do_not_undo_a_newer_one(own: Any) -> None:
@@ -104,15 +105,15 @@ def test_verdicts_that_are_read_slowly_do_not_undo_a_newer_one(own: Any) -> None
     toast(own, "accepted")
     is_slow = False
     before_the_verdict = {"anchor": "heineken", "verdicts": []}
-    for route in held:
-        route.fulfill(json=before_the_verdict)
-    own.wait_for_load_state("networkidle")
-    assert accepted(own) == [shown[0]]
+    with own.expect_request("**/feedback?*"):  # the answer is older than the verdict: the page asks again
+        for route in held:
+            route.fulfill(json=before_the_verdict)
+    expect(accepted(own)).to_have_text([shown[0]])
 
 
 def test_a_note_is_kept_with_its_verdict_and_shown_again(own: Any) -> None:
     shown = ranking(own, "/?company=heineken&k=10")
-    assert row(own, shown[0]).locator(".note-button").is_hidden()
+    expect(row(own, shown[0]).locator(".note-button")).to_be_hidden()
     own.keyboard.press("j")
     own.keyboard.press("n")
     toast(own, f"Accept or reject {shown[0]} first")
@@ -125,31 +126,29 @@ def test_a_note_is_kept_with_its_verdict_and_shown_again(own: Any) -> None:
     toast(own, f"{shown[0]} noted.")
     ranking(own, "/?company=heineken&k=10")
     row(own, shown[0]).get_by_text("Same shelves").wait_for()
-    assert accepted(own) == [shown[0]]
+    expect(accepted(own)).to_have_text([shown[0]])
     # Another verdict keeps the note; one that is taken back loses it, and Undo brings both back.
     own.get_by_role("button", name=f"Reject {shown[0]}").click()
     toast(own, "rejected")
-    assert row(own, shown[0]).get_by_text("Same shelves").is_visible()
+    expect(row(own, shown[0]).get_by_text("Same shelves")).to_be_visible()
     own.get_by_role("button", name=f"Reject {shown[0]}").click()
     toast(own, "has no verdict now")
-    assert row(own, shown[0]).locator(".noted").is_hidden()
+    expect(row(own, shown[0]).locator(".noted")).to_be_hidden()
     own.keyboard.press("u")
     row(own, shown[0]).get_by_text("Same shelves").wait_for()
-    assert row(own, shown[0]).locator("[aria-pressed=true]").inner_text().endswith("Reject")
+    expect(row(own, shown[0]).locator("[aria-pressed=true]")).to_have_text(re.compile("Reject$"), use_inner_text=True)
 
 
 def test_a_company_far_down_is_located_with_its_reason_and_can_be_judged(own: Any) -> None:
     every = ranking(own, "/?company=heineken&k=50")
     assert len(ranking(own, "/?company=heineken&k=10")) == 10
-    words = located(own, every[29])
-    assert "Rank 30." in words
+    expect(located(own, every[29])).to_contain_text("Rank 30.", use_inner_text=True)
     own.locator(".located .because q").first.wait_for()
     own.locator(".located").get_by_role("button", name=f"Accept {every[29]}").click()
     toast(own, f"{every[29]} accepted.")
     own.get_by_role("button", name="Show the first 50").click()
-    assert names(own) == every
-    row(own, every[29]).wait_for()
-    assert own.evaluate("document.activeElement.querySelector('.name').textContent") == every[29]
+    expect(hits(own)).to_have_text(every)
+    expect(own.locator("#hits > li:focus .name")).to_have_text(every[29])
 
 
 def test_a_located_company_can_be_looked_away_from(page: Any) -> None:
@@ -162,18 +161,18 @@ def test_a_located_company_can_be_looked_away_from(page: Any) -> None:
 
 def test_what_removes_a_company_from_the_ranking_is_said(page: Any) -> None:
     ranking(page, "/?company=acme&country=Germany&min_probability=0.97")
-    words = located(page, "clogs")
+    found = located(page, "clogs")
     for part in (
         "Removed by the filter on country: it has France.",
         "Removed by the minimum probability:",
         "Without filters and the minimum: Rank 2.",
     ):
-        assert part in words
-    page.locator(".located").get_by_role("button", name="Close").click()
-    assert page.locator(".located").count() == 0
-    assert "This is the company that you ask about" in located(page, "acme")
-    assert "likely" not in page.locator(".located").inner_text()
-    assert page.locator(".located .verdict").count() == 0
+        expect(found).to_contain_text(part, use_inner_text=True)
+    found.get_by_role("button", name="Close").click()
+    expect(found).to_have_count(0)
+    expect(located(page, "acme")).to_contain_text("This is the company that you ask about", use_inner_text=True)
+    expect(found).not_to_contain_text("likely", use_inner_text=True)
+    expect(found.locator(".verdict")).to_have_count(0)
 
 
 def removed_by_two(route: Any) -> None:
@@ -189,18 +188,17 @@ def removed_by_two(route: Any) -> None:
 def test_the_company_that_another_counts_as_is_named(page: Any) -> None:
     page.route("**/similar/locate", removed_by_two)
     ranking(page, "/?company=acme&country=Germany")  # without rows of these two
-    words = located(page, "clogs")
-    assert "Folded into Delta: the same company" in words
-    assert "It counts as the same company as Zapatos SA" in words
+    found = located(page, "clogs")
+    expect(found).to_contain_text("Folded into Delta: the same company", use_inner_text=True)
+    expect(found).to_contain_text("It counts as the same company as Zapatos SA", use_inner_text=True)
 
 
 def test_a_name_that_several_have_offers_them_and_one_is_located(page: Any) -> None:
     ranking(page, "/?company=acme")
-    located(page, "Delta")
-    page.locator(".located").get_by_role("button", name="Clogs").click()
+    located(page, "Delta").get_by_role("button", name="Clogs").click()
     page.get_by_text("Rank 2.", exact=True).wait_for()
     page.get_by_role("button", name="Go to its row").click()
-    assert page.evaluate("document.activeElement.querySelector('.name').textContent") == "Clogs"
+    expect(page.locator("#hits > li:focus .name")).to_have_text("Clogs")
 
 
 @pytest.fixture
@@ -215,11 +213,11 @@ def adding(own: Any) -> Any:
 def test_a_name_that_nobody_knows_can_be_added_and_is_asked_about(adding: Any, sample_index: Any) -> None:
     adding.get_by_label("What does it do?").fill("Brews lager and ale, and sells them to pubs and supermarkets.")
     adding.get_by_label("Website (optional)").fill("https://www.quuxo.example/about")
-    assert adding.locator("#new-id").inner_text() == "quuxo-brews-ltd"
+    expect(adding.locator("#new-id")).to_have_text("quuxo-brews-ltd", use_inner_text=True)
     try:
         adding.get_by_role("button", name="Add it, and show its competitors").click()
         adding.get_by_role("heading", name="Quuxo Brews Ltd.", level=1).wait_for()
-        assert "Heineken N.V." in names(adding)
+        expect(row(adding, "Heineken N.V.")).to_be_visible()
         stored = sample_index.get(sample_index.live().name, ["quuxo-brews-ltd"])["quuxo-brews-ltd"].company
         assert (stored.name, stored.domain) == ("Quuxo Brews Ltd.", "quuxo.example")
     finally:
@@ -278,4 +276,4 @@ def test_who_may_not_write_is_told_whom_to_ask(page: Any, status: int, kind: str
     page.get_by_role("button", name="Add it").click()
     dialog = page.get_by_role("dialog", name="Add a company")
     dialog.get_by_text(words).wait_for()
-    assert dialog.get_by_label("What does it do?").is_hidden()
+    expect(dialog.get_by_label("What does it do?")).to_be_hidden()

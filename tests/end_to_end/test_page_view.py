@@ -1,5 +1,6 @@
 """The ranking as one wants to see it: order, least probability, table, and what was asked before."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from similarity.bundle import ModelBundle, seed_folder
 from similarity.index.attributes import parse_schema
 from similarity.search.reranking.pair_features import FINE_INDUSTRY
 from tests.end_to_end.conftest import Opened, serving
-from tests.end_to_end.page_parts import names, ranking, row, toast
+from tests.end_to_end.page_parts import address_has, expect, hits, names, ranking, row, toast
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import CALIBRATION, add_generation, company, filled_index
 
@@ -41,45 +42,49 @@ def sized_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     index.close()
 
 
-def lines(page: Any) -> list[str]:
-    """The companies of the table, in its order."""
-    page.locator("#table-rows .name").first.wait_for()
-    found: list[str] = page.locator("#table-rows .name").all_inner_texts()
-    return found
+def lines(page: Any) -> Any:
+    """Return the locator of the names in the table."""
+    return page.locator("#table-rows .name")
 
 
-def heads(page: Any) -> list[str]:
-    return [each.rstrip(" ↑↓") for each in page.locator("#table-head th").all_inner_texts()]
+def heads(page: Any) -> Any:
+    """Return the locator of the column headings; the first column holds the checkboxes."""
+    return page.locator("#table-head th")
+
+
+def heading(label: str) -> re.Pattern[str]:
+    """Return the pattern of a column heading: its label, and an arrow if the table is sorted by it."""
+    return re.compile(rf"^{re.escape(label)}( [↑↓])?$")
 
 
 def test_rows_are_sorted_by_what_is_chosen_and_the_link_keeps_it(page: Any) -> None:
     assert ranking(page, "/?company=acme") == RANKED
     page.get_by_label("Sort by").select_option(label="Name")
-    assert names(page) == ["A/S Nord", "Boots GmbH", "Clogs", "Delta", "Zapatos SA"]
-    assert "5 companies by name" in page.locator("#tally").inner_text()
-    assert "sort=name" in page.url
+    expect(hits(page)).to_have_text(["A/S Nord", "Boots GmbH", "Clogs", "Delta", "Zapatos SA"])
+    expect(page.locator("#tally")).to_contain_text("5 companies by name", use_inner_text=True)
+    address_has(page, "sort=name")
     page.reload()
-    assert names(page)[0] == "A/S Nord"
+    expect(hits(page).first).to_have_text("A/S Nord")
     # The keys follow the order that is seen.
     page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.querySelector('.name').textContent") == "A/S Nord"
+    expect(page.locator("#hits > li:focus .name")).to_have_text("A/S Nord")
     page.get_by_label("Sort by").select_option(label="Rank")
-    assert names(page) == RANKED
+    expect(hits(page)).to_have_text(RANKED)
 
 
 def test_a_declared_size_is_sorted_by_its_levels(opened: Opened, sized_address: str) -> None:
     page = opened(sized_address)
     ranking(page, "/?company=acme")
     page.get_by_label("Sort by").select_option(label="Market cap")
-    assert names(page) == ["Shoe Shop B", "Shoe Shop D", "Shoe Shop A", "Shoe Shop C"]
+    expect(hits(page)).to_have_text(["Shoe Shop B", "Shoe Shop D", "Shoe Shop A", "Shoe Shop C"])
 
 
 def test_the_cosine_is_an_order_of_its_own_only_where_it_differs_from_the_rank(sample: Any) -> None:
     ranking(sample, "/?company=heineken&rank=cosine")
-    assert "Cosine" not in sample.get_by_label("Sort by").inner_text()
+    expect(sample.get_by_label("Sort by")).not_to_contain_text("Cosine")
     ranked = ranking(sample, "/?company=heineken&company=starbucks")
     sample.get_by_label("Sort by").select_option(label="Cosine")
-    assert names(sample) != ranked
+    expect(hits(sample)).not_to_have_text(ranked)
     assert sorted(names(sample)) == sorted(ranked)
 
 
@@ -88,58 +93,57 @@ def test_a_least_probability_says_how_many_it_hides(page: Any) -> None:
     page.get_by_label("At least this likely, %").fill("80")
     page.keyboard.press("Enter")
     page.get_by_text("hides 3 of the first 5").wait_for()
-    assert names(page) == ["Boots GmbH", "Clogs"]
-    assert "min_probability=0.8" in page.url
+    expect(hits(page)).to_have_text(["Boots GmbH", "Clogs"])
+    address_has(page, "min_probability=0.8")
 
 
 def test_the_table_has_the_columns_that_are_chosen_and_remembers_them(opened: Opened, sized_address: str) -> None:
     page = opened(sized_address)
     ranking(page, "/?company=acme")
     page.get_by_role("button", name="Table").click()
-    assert lines(page) == ["Shoe Shop A", "Shoe Shop B", "Shoe Shop C", "Shoe Shop D"]
-    assert heads(page)[1:] == ["#", "Company", "Likely", "Country", "Industry", "Website", "Market cap", "Competitor?"]
+    expect(lines(page)).to_have_text(["Shoe Shop A", "Shoe Shop B", "Shoe Shop C", "Shoe Shop D"])
+    usual = ["#", "Company", "Likely", "Country", "Industry", "Website", "Market cap", "Competitor?"]
+    expect(heads(page)).to_have_text(["Select", *map(heading, usual)])
     page.locator("#columns summary").click()
     page.get_by_role("checkbox", name="Industry", exact=True).uncheck()
     page.get_by_role("checkbox", name="Cosine", exact=True).check()
-    assert page.evaluate("document.activeElement.value") == "score"
-    chosen = ["#", "Company", "Likely", "Cosine", "Country", "Website", "Market cap", "Competitor?"]
-    assert heads(page)[1:] == chosen
+    expect(page.get_by_role("checkbox", name="Cosine", exact=True)).to_be_focused()
+    labels = ["#", "Company", "Likely", "Cosine", "Country", "Website", "Market cap", "Competitor?"]
+    chosen = ["Select", *map(heading, labels)]
+    expect(heads(page)).to_have_text(chosen)
+    expect(page).to_have_url(re.compile("view=table&columns=.*score"))
     link = page.url
-    assert "view=table" in link
     # For the next question, and after the window was closed, too.
     page.locator("#table-rows").get_by_role("link", name="Shoe Shop C").click()
     page.get_by_role("heading", name="Shoe Shop C", level=1).wait_for()
     page.goto("/?company=acme")
-    lines(page)
-    assert heads(page)[1:] == chosen
+    expect(heads(page)).to_have_text(chosen)
     # Others see the same by the link.
     other = opened(sized_address)
     other.goto(link)
-    lines(other)
-    assert heads(other)[1:] == chosen
+    expect(heads(other)).to_have_text(chosen)
     other.get_by_role("button", name="Rows").click()
-    assert names(other)[0] == "Shoe Shop A"
+    expect(hits(other).first).to_have_text("Shoe Shop A")
 
 
 def test_the_head_of_a_column_sorts_and_turns_the_order_round(opened: Opened, sized_address: str) -> None:
     page = opened(sized_address)
     page.goto("/?company=acme&view=table")
-    lines(page)
     head = page.locator("#table-head th").filter(has_text="Market cap")
     head.get_by_role("button").click()
-    assert lines(page) == ["Shoe Shop B", "Shoe Shop D", "Shoe Shop A", "Shoe Shop C"]
-    assert head.get_attribute("aria-sort") == "descending"
+    expect(lines(page)).to_have_text(["Shoe Shop B", "Shoe Shop D", "Shoe Shop A", "Shoe Shop C"])
+    expect(head).to_have_attribute("aria-sort", "descending")
     head.get_by_role("button").click()
-    assert lines(page) == ["Shoe Shop A", "Shoe Shop D", "Shoe Shop B", "Shoe Shop C"]
-    assert head.get_attribute("aria-sort") == "ascending"
+    expect(lines(page)).to_have_text(["Shoe Shop A", "Shoe Shop D", "Shoe Shop B", "Shoe Shop C"])
+    expect(head).to_have_attribute("aria-sort", "ascending")
 
 
 def test_the_sorted_column_is_seen_beside_the_map(opened: Opened, sized_address: str) -> None:
     page = opened(sized_address, width=1400)
     for sort, label in (("attributes.market_cap", "Market cap"), ("score", "Cosine")):
         page.goto(f"/?company=acme&view=table&map=1&sort={sort}")
-        lines(page)
-        assert heads(page)[1:4] == ["#", "Company", label]
+        for place, words in enumerate(("#", "Company", label), 1):
+            expect(heads(page).nth(place)).to_have_text(heading(words))
 
 
 def test_files_say_that_they_keep_the_order_of_the_ranking(page: Any) -> None:
@@ -147,7 +151,7 @@ def test_files_say_that_they_keep_the_order_of_the_ranking(page: Any) -> None:
     with page.expect_download():
         page.get_by_role("button", name="Download CSV").click()
     toast(page, "5 companies downloaded, in the order of the ranking.")
-    assert "in the order of the ranking" in page.locator("#xlsx").get_attribute("title")
+    expect(page.locator("#xlsx")).to_have_attribute("title", re.compile("in the order of the ranking"))
 
 
 def test_the_buttons_of_a_located_company_leave_its_cosine_to_be_read(page: Any) -> None:
@@ -164,15 +168,14 @@ def test_the_buttons_of_a_located_company_leave_its_cosine_to_be_read(page: Any)
 
 def test_verdicts_and_keys_work_in_the_table(own: Any) -> None:
     own.goto("/?company=heineken&k=10&view=table")
-    first = lines(own)[0]
+    first = lines(own).first.inner_text()
     own.keyboard.press("j")
     own.keyboard.press("a")
-    own.locator("#table-rows tr.accepted").wait_for()
-    assert own.locator("#table-rows tr.accepted .name").inner_text() == first
+    expect(own.locator("#table-rows tr.accepted .name")).to_have_text(first)
     own.keyboard.press("ArrowDown")
-    assert own.evaluate("document.activeElement.rowIndex") == 2
+    expect(own.locator("#table-rows tr").nth(1)).to_be_focused()
     own.get_by_role("button", name="Rows").click()
-    assert names(own)[0] == first
+    expect(hits(own).first).to_have_text(first)
     row(own, first).locator(".because q").first.wait_for()
 
 
@@ -182,20 +185,18 @@ def test_what_was_asked_is_offered_again_and_forgotten_by_a_click(page: Any) -> 
     ranking(page, "/?company=acme&country=Germany")
     ranking(page, "/?company=clogs")
     page.goto("/")
-    recent = page.locator("#recent-searches a")
-    recent.first.wait_for()
-    assert recent.all_inner_texts() == ["Clogs", "Acme Shoes, Inc."]
+    expect(page.locator("#recent-searches a")).to_have_text(["Clogs", "Acme Shoes, Inc."])
     box = page.get_by_role("combobox", name="Company name, domain or id")
     box.press("ArrowDown")
     page.get_by_role("option", name="Acme Shoes, Inc.").wait_for()
     box.press("ArrowDown")
     box.press("ArrowDown")
     box.press("Enter")
-    assert names(page) == ["Boots GmbH"]
-    assert "country=Germany" in page.url
+    expect(hits(page)).to_have_text(["Boots GmbH"])
+    address_has(page, "country=Germany")
     page.goto("/")
     page.get_by_role("button", name="Clear them").click()
-    assert page.locator("#recent").is_hidden()
+    expect(page.locator("#recent")).to_be_hidden()
     assert page.evaluate("localStorage.getItem('similarity-recent')") is None
     assert not any("recent" in each for each in sent if "/assets/" not in each)
 
@@ -207,17 +208,16 @@ def test_a_browser_that_keeps_damaged_things_opens_the_page(opened: Opened, addr
     assert ranking(page, "/?company=acme") == RANKED
 
 
-def footer(page: Any, address: str) -> str:
-    ranking(page, address)
-    return str(page.locator("#provenance").inner_text())
-
-
 def test_the_foot_says_what_each_reading_counts_and_how_much_of_a_text_is_read(page: Any) -> None:
-    assert "and shared words), industry, size and country." in footer(page, "/?company=acme")
-    assert "(cosine and shared words) and industry." in footer(page, "/?company=acme&rank=business")
-    assert "from the cosine of the two descriptions." in footer(page, "/?company=acme&rank=cosine")
     limit = ModelBundle.load(seed_folder()).manifest.max_tokens
-    assert f"Only the first {limit} tokens of a description" in footer(page, "/?company=acme")
+    for path, words in (
+        ("/?company=acme", "and shared words), industry, size and country."),
+        ("/?company=acme&rank=business", "(cosine and shared words) and industry."),
+        ("/?company=acme&rank=cosine", "from the cosine of the two descriptions."),
+        ("/?company=acme", f"Only the first {limit} tokens of a description"),
+    ):
+        ranking(page, path)
+        expect(page.locator("#provenance")).to_contain_text(words, use_inner_text=True)
 
 
 def test_the_box_for_words_names_the_languages_that_the_encoder_reads(page: Any) -> None:
@@ -225,7 +225,7 @@ def test_the_box_for_words_names_the_languages_that_the_encoder_reads(page: Any)
     page.get_by_text("Your own words", exact=True).click()
     languages = (DOCS / "languages.md").read_text(encoding="utf-8").split("The encoder reads ")[1].split(", and")[0]
     assert languages.startswith("English, German")
-    assert languages in " ".join(page.locator("#words-note").inner_text().split())
+    expect(page.locator("#words-note")).to_contain_text(languages, use_inner_text=True)
 
 
 def with_industries(route: Any) -> None:
@@ -249,7 +249,10 @@ def test_a_fact_that_moved_the_rank_names_the_finer_industries(page: Any) -> Non
     assert f'"{FINE_INDUSTRY}"' in (WEB / "reasons.js").read_text(encoding="utf-8")
     page.route("**/similar/acme?*", with_industries)
     ranking(page, "/?company=acme")
-    moved = page.locator("#hits .moved").all_inner_texts()
-    assert moved[0] == "down: other industry: Footwear Makers, not Apparel Retail"
-    assert moved[1] == "up: same industry"
-    assert moved[3] == "up: same industry: Apparel Retail"
+    moved = page.locator("#hits .moved")
+    for place, words in (
+        (0, "down: other industry: Footwear Makers, not Apparel Retail"),
+        (1, "up: same industry"),
+        (3, "up: same industry: Apparel Retail"),
+    ):
+        expect(moved.nth(place)).to_have_text(words, use_inner_text=True)

@@ -27,6 +27,7 @@ export async function keepShortlists(lists) {
   const whole = await Promise.all(found.map((list) => (list.companies ? list : ask(pathOf(list.name)))));
   shortlists = new Map(whole.map(({ name, companies }) => [name, new Set(companies)]));
   markListed();
+  if (byId("shortlist").open) showChoices(); // the page may open the list in its address before it has read all lists
 }
 
 export const readShortlists = async () => keepShortlists((await ask("/lists")).lists);

@@ -169,15 +169,19 @@ CHUNKS_OF_16 = CHUNKED + (b"10\r\n" + b"a" * 16 + b"\r\n") * 15_000
 HEADERS = (
     b"GET /similar/acme HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"h%d: v\r\n" % n for n in range(2400)) + b"\r\n"
 )
-
-
+BLANKS = b"GET /similar/acme HTTP/1.1\r\nHost: localhost\r\na:" + b" " * 30_000 + b"\x0b\r\n\r\n"
+CHUNK_OF_BLANKS = CHUNKED + b"1;" + b" " * 30_000 + b"\n\r\n"
+TRAILERS = CHUNKED + b"0\r\n" + b"a:\r\n" * 8_000 + b"\r\n"
 PIPELINED = b"GET /similar/acme HTTP/1.1\r\nHost: localhost\r\n\r\n" + HEADERS.replace(b": v", b":") * 10
 
 
 @pytest.mark.parametrize(
     "flood",
-    [CHUNKS, PADDED_CHUNKS, CHUNKS_OF_16, HEADERS * 10, PIPELINED],
-    ids=["tiny chunks", "padded sizes", "chunks of 16", "many headers", "many headers behind a request"],
+    [CHUNKS, PADDED_CHUNKS, CHUNKS_OF_16, HEADERS * 10, PIPELINED, BLANKS, CHUNK_OF_BLANKS, TRAILERS],
+    ids=[
+        *("tiny chunks", "padded sizes", "chunks of 16", "many headers", "many headers behind a request"),
+        *("a header of blanks", "a chunk size of blanks", "many trailers"),
+    ],
 )
 def test_what_is_costly_to_parse_delays_no_health_check(index_file: Path, tmp_path: Path, flood: bytes) -> None:
     keys = tmp_path / "keys.json"
