@@ -105,10 +105,10 @@ class SearchService:
         first = members["anchors"][0]
         return SimilarToText(**members, text=query.text, language=first.language, warning=first.warning)
 
-    def rank(self, question: Question) -> Ranking:
-        """Return the hits of a question. Raises what `Searcher.search` raises."""
+    def rank(self, question: Question, *, by_id: bool = False) -> Ranking:
+        """Return the hits of a question; `by_id` as in `ranking`. Raises what `Searcher.search` raises."""
         started = time.perf_counter()
-        return Ranking(**self._members(question, self.ranking(question), started))
+        return Ranking(**self._members(question, self.ranking(question, by_id=by_id), started))
 
     def rank_all(self, batch: Batch) -> BatchAnswer:
         """Return one entry per query of the batch: its hits, or the problem document of its error."""
@@ -134,8 +134,10 @@ class SearchService:
         location = self.searcher.locate(self.asked(asked), asked.company)
         return Located(**located_members(location, asked.company), took_ms=_milliseconds_since(started))
 
-    def ranking(self, question: Question) -> LibraryRanking:
+    def ranking(self, question: Question, *, by_id: bool = False) -> LibraryRanking:
         """Return the ranking of a question, from the page that its cursor names.
+
+        `by_id`: its anchors and negatives are ids, never names.
 
         Raises:
             Problem: the cursor belongs to another query.
@@ -143,7 +145,7 @@ class SearchService:
 
         Also raises the exceptions of `Searcher.search`.
         """
-        asked = self.asked(question)
+        asked = replace(self.asked(question), by_id=by_id)
         after = self._cursors.read(question.cursor, digest=asked.digest()) if question.cursor else None
         return self.searcher.search(asked, after=after)
 
