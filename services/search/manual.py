@@ -84,10 +84,11 @@ def _operation_links(tag: str, operations: Operations) -> str:
 
 
 def _operation(method: str, path: str, operation: JsonObject) -> str:
+    summary = f"{operation['summary']}.".replace("?.", "?")
     parts = [
         f'<section id="{operation["operationId"]}">'
         f"<h2><code>{method.upper()} {escape(path)}</code></h2>\n"
-        f"<p><strong>{escape(operation['summary'])}.</strong> {_prose(operation.get('description', ''))}</p>\n",
+        f"<p><strong>{escape(summary)}</strong> {_prose(operation.get('description', ''))}</p>\n",
         _table("Parameters", [_parameter(each) for each in operation.get("parameters", [])]),
         *_contents("Body", operation.get("requestBody", {})),
     ]

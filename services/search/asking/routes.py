@@ -45,7 +45,7 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         dependencies=[needs(Scope.READ)],
     )
     def companies_find(query: Annotated[FindQuery, Query()]) -> FoundCompanies:
-        """Finds companies by domain, by the beginning of a name or alias, then by words; for search boxes."""
+        """Finds companies by domain, by the beginning of a name or alias, or by a similar name, then by words."""
         return service.find(query)
 
     @router.get(
