@@ -97,7 +97,6 @@ def create_app(
     search = SearchService(
         searcher, workspace, cursor_key=cursor_key, before_each=stop_if_late, before_much=begin_heavy_work
     )
-
     app = FastAPI(
         title="Company similarity",
         version=API_VERSION,
