@@ -111,6 +111,26 @@ def test_verdicts_that_are_read_slowly_do_not_undo_a_newer_one(own: Any) -> None
     expect(accepted(own)).to_have_text([shown[0]])
 
 
+def test_verdicts_that_are_read_before_one_is_kept_do_not_take_it_away(own: Any) -> None:
+    reading: list[Any] = []
+    keeping: list[Any] = []
+    own.route("**/feedback?*", lambda route, _: reading.append(route))
+    own.route("**/feedback", lambda route, _: keeping.append(route))
+    with own.expect_request("**/feedback?*"):
+        shown = ranking(own, "/?company=heineken&k=10")
+    with own.expect_request("**/feedback"):
+        own.get_by_role("button", name=f"Accept {shown[0]}").click()
+    before_the_verdict = {"anchor": "heineken", "verdicts": []}
+    reading.pop().fulfill(json=before_the_verdict)
+    own.wait_for_timeout(300)  # in which the page may ask again, which would be too early
+    for route in reading:
+        route.fulfill(json=before_the_verdict)
+    own.unroute("**/feedback?*")
+    keeping.pop().continue_()
+    toast(own, "accepted")
+    expect(accepted(own)).to_have_text([shown[0]])
+
+
 def test_a_note_is_kept_with_its_verdict_and_shown_again(own: Any) -> None:
     shown = ranking(own, "/?company=heineken&k=10")
     expect(row(own, shown[0]).locator(".note-button")).to_be_hidden()

@@ -13,6 +13,7 @@ let verdicts = new Map(); // {verdict, note} by hit id, for the anchor
 let about = null; // {anchor: company or null, generation, bundle}
 const steps = []; // {of, changes}: what can be undone, the last one last; `of` is what the page was about
 let changes = 0; // how often this page changed a verdict, so that an older answer does not undo one
+let sending = Promise.resolve(); // settled once the verdict that was sent last is kept or refused
 let onVerdict = () => {};
 
 export const rejected = () => [...verdicts].filter(([, { verdict }]) => verdict === NOT_COMPETITOR).map(([id]) => id);
@@ -46,6 +47,7 @@ async function readVerdicts(anchor, signal) {
   try {
     let found, seen;
     do {
+      await sending; // an answer from before it is kept would lack it
       seen = changes;
       found = await ask("/feedback", { params: { anchor: anchor.id, limit: 1 }, signal });
     } while (seen !== changes);
@@ -136,10 +138,12 @@ async function saveOne(of, hit, after) {
   const before = isShown(of) ? verdicts.get(id) ?? null : null;
   setVerdict(of, id, after);
   try {
-    await sendVerdict({
+    const sent = sendVerdict({
       anchor: of.anchor.id, hit: id, verdict: after?.verdict ?? WITHDRAWN, note: after?.note ?? "", rank: hit.rank, score: hit.score, probability: hit.probability,
       generation: of.generation, bundle_id: of.bundle,
     });
+    sending = sent.catch(() => {});
+    await sent;
     changes += 1;
   } catch (error) {
     setVerdict(of, id, before);
