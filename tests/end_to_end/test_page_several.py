@@ -233,7 +233,7 @@ def test_a_description_that_is_too_short_to_rank_by_can_be_corrected_at_once(add
         adding.get_by_label("What does it do?").fill("Brews lager and ale, and sells them to pubs and supermarkets.")
         add.click()
         adding.get_by_role("heading", name="Quuxo Brews Ltd.", level=1).wait_for()
-        assert "Heineken N.V." in names(adding)
+        expect(hits(adding)).to_contain_text(["Heineken N.V."])
     finally:
         adding.request.delete("/companies/quuxo-brews-ltd")
 
