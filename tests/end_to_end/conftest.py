@@ -19,6 +19,8 @@ import pytest
 import uvicorn
 
 from services.search.app import create_app
+from services.search.guards.guards import Guards
+from services.search.settings import ServiceSettings
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
 from similarity.feedback.sqlite import SqliteWorkspace
@@ -56,7 +58,9 @@ def serving(index: SqliteIndex, encoder: Encoder, workspace: Path) -> Iterator[s
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     kept = SqliteWorkspace(workspace)
-    app = create_app(index=index, encoder=encoder, workspace=kept)
+    # A busy machine must not make the service refuse a request: the page would pause, and say so.
+    guards = Guards(settings=ServiceSettings(queue=100, queue_seconds=60))
+    app = create_app(index=index, encoder=encoder, workspace=kept, guards=guards)
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
