@@ -42,6 +42,9 @@ GROUPS = (
 )
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
+PATIENCE = (
+    60_000  # milliseconds until a click, a wait or an assertion fails; on a busy machine an answer took over 30 s
+)
 # The page hides a toast after 8 s. On a busy machine a test may look for it, or press its button, later than that.
 TOASTS_STAY = """((wait) => {
   window.setTimeout = (act, delay, ...given) => wait(act, delay >= 5_000 ? 3_600_000 : delay, ...given);
@@ -78,7 +81,7 @@ def serving(index: SqliteIndex, encoder: Encoder, workspace: Path) -> Iterator[s
 def browser() -> Iterator[Any]:
     # Imported here, by name: only the integration environment has it.
     playwright = importlib.import_module("playwright.sync_api")
-    playwright.expect.set_options(timeout=15_000)
+    playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         yield browser
@@ -94,7 +97,7 @@ def opened(browser: Any) -> Iterator[Opened]:
 
     def open_window(address: str, *, width: int = 1280, height: int = 860, **options: Any) -> Any:
         context = browser.new_context(base_url=address, viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(PATIENCE)
         context.add_init_script(TOASTS_STAY)
         contexts.append(context)
         window = context.new_page()
