@@ -98,9 +98,12 @@ check: $(VENV)/dev  ## Format, lint and type-check
 	$(BIN)/ruff check --fix .
 	$(BIN)/mypy
 
-bench: $(VENV)/dev  ## Measure index and service (the encoder's benchmark needs torch: see benchmarks/README.md)
+bench: $(VENV)/integration  ## Measure index, service, pipeline and export beside their peers, in about 15 minutes
 	$(BIN)/python -m benchmarks.index
 	$(BIN)/python -m benchmarks.service
+	$(BIN)/python -m benchmarks.pipelines --companies data/sample/companies.jsonl --count 1279
+	$(BIN)/python -m similarity ingest data/sample/companies.jsonl --index var/bench.db
+	$(BIN)/python -m benchmarks.export --index var/bench.db --sizes 46616 200000
 
 env:  ## Write .env with random secrets, for docker compose up
 	@$(PYTHON) -m deploy.environment

@@ -26,6 +26,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, get_args
 
+from benchmarks import elasticsearch_pgvector as pgvector
 from benchmarks import elasticsearch_search as searching
 from benchmarks import elasticsearch_tables as tables
 from benchmarks.elasticsearch_corpus import (
@@ -217,6 +218,15 @@ def show_neighbourhood(
     tables.show_pairs("median cosine to the 1st, 10th and 100th neighbour", pairs)
 
 
+def show_pgvector(notes: Notes, url: str, corpus: Corpus, searches: dict[str, Search]) -> None:
+    """Load and search pgvector beside Elasticsearch with each kind of vectors; print both tables."""
+    name = f"pgvector-{len(corpus)}"
+    loaded = notes.stage(f"{name}/load", lambda: pgvector.load(url, corpus))
+    tables.show_pairs(f"{corpus.label} companies, pgvector", [(key, f"{value:,.0f}") for key, value in loaded.items()])
+    lines = notes.stage(f"{name}/searches", lambda: pgvector.compare(url, searches), repeatable=True)
+    tables.show(f"{corpus.label} companies: Elasticsearch beside pgvector", lines, pgvector.COLUMNS)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parsed(arguments)
     notes = Notes(folder=options.work / "figures", reuse=options.reuse)
@@ -250,6 +260,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 first = kind == options.synthetic_vectors[0]
                 found = measure(run, corpus, kind, held_out, everything=first, merges=not options.unmerged)
                 largest = found if first else largest
+            if options.pgvector:
+                beside = {kind: run.search(corpus, kind, held_out) for kind in options.synthetic_vectors}
+                show_pgvector(notes, options.pgvector, corpus, beside)
             promise(corpus.label, largest["candidates"], recall=SYNTHETIC_PROMISE[0], milliseconds=SYNTHETIC_PROMISE[1])
         promise(real.label, of_real["candidates"], recall=REAL_PROMISE[0], milliseconds=REAL_PROMISE[1])
     show_plan(largest, of_real, dimension=real.vectors.shape[1], texts_per_second=options.texts_per_second)
@@ -269,6 +282,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--unmerged", action="store_true", help="do not merge the synthetic companies, which takes hours"
     )
+    parser.add_argument("--pgvector", help="address of a PostgreSQL server to load and ask the same, beside it")
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--warm-up", type=int, default=10_000, help="searches before the first figure")
     parser.add_argument(

@@ -7,7 +7,8 @@ Companies and vectors are made up from a seed. Index and NumPy answer the same q
 recall (the share of the 10 nearest by float64 brute force that was returned) stands beside every
 search. Filters keep 1, 10 and 50 % of the companies; "first" includes reading the filter from the
 file, "again" is the same filter on an unchanged index. "bytes read once" is the time to read all
-vectors from memory, below which no exact search gets. "processor" is the median time of the
+vectors from memory, below which no exact search gets; "of reading" is the time of a search divided by that
+of the reading in the same turn: median, and 5th to 95th percentile. "processor" is the median time of the
 processor in milliseconds, to which other work on the machine adds less than to the clock's. Searches
 of one and of two threads at once are counted for a second each, in turns.
 """
@@ -57,6 +58,8 @@ GENERATION = Generation(
 class Line:
     """One row of the table. Times in milliseconds; `numpy` is the peer's median where there is one.
 
+    `of_reading`: a search's time of the processor divided by that of reading all bytes.
+
     `processor`: the median time of the processor, to which other work on the machine adds less than to the clock.
     """
 
@@ -68,6 +71,7 @@ class Line:
     numpy: float | None = None
     recall: float | None = None
     per_second: float | None = None
+    of_reading: str = ""
 
 
 def main() -> None:
@@ -102,7 +106,7 @@ def measure(path: Path, *, size: int, queries: int, seed: int) -> Iterator[Line]
         index.similar(GENERATION.name, questions[0], k=K)
         yield Line(companies=size, what="open and first search", median=1000 * (time.perf_counter() - started))
         yield searching(index, vectors, questions)
-        yield reading(vectors, times=20)
+        yield reading(index, vectors, questions[:40])
         yield from at_once(index, questions)
         for share in SHARES:
             rows = np.flatnonzero([share_tag(share) in company.tags for company in companies])
@@ -129,20 +133,25 @@ def searching(index: SqliteIndex, vectors: Vector, questions: Vector) -> Line:
     )
 
 
-def reading(vectors: Vector, *, times: int) -> Line:
-    """One thread reads all bytes."""
-    taken, processor = [], []
-    for _ in range(times):
+def reading(index: SqliteIndex, vectors: Vector, questions: Vector) -> Line:
+    """One thread reads all bytes, in turns with a search."""
+    taken, processor, searches = [], [], []
+    for question in questions:
+        began = time.thread_time()
+        ids(index, question, ())
+        searches.append(1000 * (time.thread_time() - began))
         started, began = time.perf_counter(), time.thread_time()
         vectors.view(np.uint64).max()
         taken.append(1000 * (time.perf_counter() - started))
         processor.append(1000 * (time.thread_time() - began))
+    least, middle, most = np.percentile(np.divide(searches, processor), (5, 50, 95))
     return Line(
         companies=len(vectors),
         what="bytes read once",
         median=float(np.median(taken)),
         p95=float(np.percentile(taken, 95)),
         processor=float(np.median(processor)),
+        of_reading=f"{middle:.2f} ({least:.2f} to {most:.2f})",
     )
 
 
@@ -287,12 +296,13 @@ def documents(companies: Sequence[Company], vectors: Vector, *, version: int) ->
 def print_table(lines: Sequence[Line]) -> None:
     print(f"{machine()}\n")
     heads = ("median ms", "p95 ms", "processor", "NumPy ms", "recall@10", "per s")
-    print(f"{'companies':>9}  {'what':<26} {' '.join(f'{head:>9}' for head in heads)}")
+    print(f"{'companies':>9}  {'what':<26} {' '.join(f'{head:>9}' for head in heads)}  of reading")
     for line in lines:
         cells = (line.median, line.p95, line.processor, line.numpy, line.recall)
         shown = [f"{cell:.2f}" if cell is not None else "" for cell in cells]
         shown.append(f"{line.per_second:,.0f}" if line.per_second else "")
-        print(f"{line.companies:>9,}  {line.what:<26} {' '.join(f'{cell:>9}' for cell in shown)}")
+        row = " ".join(f"{cell:>9}" for cell in shown)
+        print(f"{line.companies:>9,}  {line.what:<26} {row}  {line.of_reading}".rstrip())
 
 
 def machine() -> str:

@@ -47,6 +47,7 @@ from similarity.search.reranking.pair_features import distinct_words
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.stage import ScoredHit, SecondStage
 from similarity.search.searcher import Searcher
+from training.evaluate.bootstrap import paired_difference
 
 MIN_VOTES = 2
 FORTY = Path(__file__).with_name("forty_companies.tsv")
@@ -163,9 +164,15 @@ def measure_peers(service: RunningService, pairs: Sequence[tuple[str, str, int]]
         print(f"{rank:20}", "".join(f"{value:11.3f}" for value in np.mean(measures, axis=0)))
 
 
-def measure_judged(service: RunningService, judged: RelevanceLabels, *, limit: int | None) -> None:
-    """Print the order of judged candidates and the errors of their probabilities, by reading."""
+def measure_judged(
+    service: RunningService, judged: RelevanceLabels, *, limit: int | None
+) -> dict[Rank, NDArray[np.float64]]:
+    """Print the order of judged candidates and the errors of their probabilities, by reading.
+
+    Returns the nDCG@10 of each anchor, `[anchors]`, by reading.
+    """
     anchors = list(judged)[:limit]
+    orders: dict[Rank, NDArray[np.float64]] = {}
     print(f"\njudged ({len(anchors)} anchors)   nDCG@10        AUC  calibration error")
     for rank in Rank:
         order, probabilities, competitor = [], [], []
@@ -182,7 +189,11 @@ def measure_judged(service: RunningService, judged: RelevanceLabels, *, limit: i
             probabilities += [likely[each] or 0.0 for each in judged[anchor]]
             competitor += [grade == COMPETITOR for grade in judged[anchor].values()]
         p, y = np.array(probabilities), np.array(competitor)
+        orders[rank] = np.array(order)
         print(f"{rank:20}{np.mean(order):11.4f}{auc(p, y):11.4f}{calibration_error(p, y):11.4f}")
+    gain = paired_difference(orders[Rank.BUSINESS], orders[Rank.COSINE])
+    print(f"business - cosine   {gain.mean:11.4f} ({gain.lower:.4f} to {gain.upper:.4f})")
+    return orders
 
 
 def measure_forty(service: RunningService, *, limit: int | None) -> None:

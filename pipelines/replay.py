@@ -173,10 +173,11 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     if given.dry_run:
         return
     worker_settings = WorkerSettings(**same_named(given, WorkerSettings))
-    ensure_write_target(worker_settings, os.environ, now=utc_now())
+    known = ensure_write_target(worker_settings, os.environ, now=utc_now())
+    columns = known.added_to(Columns.from_pairs(given.column, given.attribute))
     pipeline = beam.Pipeline(options=pipeline_options)
     messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
-    ingested = messages | "Ingest" >> Ingest(worker_settings, columns=Columns.from_pairs(given.column, given.attribute))
+    ingested = messages | "Ingest" >> Ingest(worker_settings, columns=columns)
     _ = ingested.dead | "KeepDeadLetters" >> write_to_folder(given.dead_letters)
     result = pipeline.run()
     if (state := result.wait_until_finish()) != PipelineState.DONE:

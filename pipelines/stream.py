@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import apache_beam as beam
@@ -57,6 +58,7 @@ from similarity.generations.new import ensure_generation, promote_first
 from similarity.index.attributes import AttributeSchema
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.opening import open_index
+from similarity.ingest.file_columns import KnownAttributes
 from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
 from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
 
@@ -107,8 +109,10 @@ def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransfor
 
 def ensure_write_target(
     worker_settings: WorkerSettings, environ: Mapping[str, str], *, now: datetime, schema: AttributeSchema = NO_TYPES
-) -> None:
+) -> KnownAttributes:
     """Declare the types of attributes in the index. If it has no generation to write to, create its first one.
+
+    Returns the attributes that the index knows.
 
     Raises:
         SimilarityError: the index cannot be opened, or its bundle is damaged.
@@ -116,12 +120,12 @@ def ensure_write_target(
     settings = worker_settings.resolve(environ)
     with closing(open_index(settings.index, environ, create=True)) as index:
         audited(index, AuditRecord(audit_target(settings)), who=system_user()).declare(schema)
-        if index.write_targets():
-            return
-        store = store_folder(settings.index, settings.bundles)
-        bundle = bundle_for(index, store, chosen=settings.bundle)
-        keep_bundle(bundle, store)
-        ensure_generation(index, bundle, now=now)
+        if not index.write_targets():
+            store = store_folder(settings.index, settings.bundles)
+            bundle = bundle_for(index, store, chosen=settings.bundle)
+            keep_bundle(bundle, store)
+            ensure_generation(index, bundle, now=now)
+        return KnownAttributes.of_index(index)
 
 
 def promote_first_generation(worker_settings: WorkerSettings, environ: Mapping[str, str]) -> None:
@@ -147,7 +151,9 @@ def run(options: StreamOptions, pipeline_options: PipelineOptions, *, environ: M
         SimilarityError: an option or a setting is invalid.
         StreamFailed: a streaming job ended by itself, or this command cannot cancel it.
     """
-    ensure_write_target(options.worker_settings, environ, now=utc_now(), schema=options.columns.schema)
+    known = ensure_write_target(options.worker_settings, environ, now=utc_now(), schema=options.columns.schema)
+    if options.source.files:  # messages of a topic, which are read again, must stay the same
+        options = replace(options, columns=known.added_to(options.columns))
     if options.dead_letters:
         remove_expired(options.dead_letters, keep=timedelta(days=options.keep_dead_letters), now=utc_now())
     if options.source.bounded:

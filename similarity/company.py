@@ -41,6 +41,7 @@ MAX_ALIAS_CHARACTERS, MAX_ALIASES_CHARACTERS = 200, 5_000
 in no more (`Company.compared_names`). The longest of 46,616 real companies have 92 and 184."""
 CLOCK_SKEW_ALLOWANCE = timedelta(minutes=5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,8 +213,9 @@ def version_above(version: int, *, deleted: bool) -> int:
 
 
 def time_of_version(version: int) -> datetime:
-    """Return the event time of a version, in UTC."""
-    return EPOCH + timedelta(microseconds=version // 2)
+    """Return the event time of a version, in UTC; the last time that Python has for a version that is beyond it."""
+    # A message can give any version up to 2^62 (`similarity.ingest.messages`).
+    return EPOCH + min(timedelta(microseconds=version // 2), LAST_TIME - EPOCH)
 
 
 def utc_now() -> datetime:

@@ -31,7 +31,7 @@ from .guards.guards import Guards, guard
 from .matches.match_routes import match_routes
 from .matches.matching import MatchService
 from .wire.failures import answer_failures, each_parameter_once
-from .wire.paths import take_line_breaks_in_paths
+from .wire.paths import match_line_breaks_in_paths
 from .workspace.feedback import FeedbackService
 from .workspace.feedback_next import NextService
 from .workspace.feedback_routes import feedback_routes
@@ -48,8 +48,9 @@ WORKSPACE = "the store of feedback and lists"  # its name in the log
 # Worker threads for work without a permit: health checks, files of the page, the check of how deep a body is nested.
 SPARE_THREADS = 8
 DESCRIPTION = (
-    "Who competes with a company, judged by what the companies say about themselves. Every error is a problem "
-    "document (RFC 9457). One index, one tenant. Where the service has keys, send one as `Authorization: Bearer KEY`."
+    "Finds the companies that compete with a given company, from what they say about themselves. Every error is a "
+    "problem document (RFC 9457). A service has one index, for one tenant. If it has keys, send one as "
+    "`Authorization: Bearer KEY`."
 )
 
 
@@ -66,17 +67,17 @@ def create_app(
     """Return a new application that answers from `index`.
 
     `encoders`: encoders by id, for free text, reasons and writes. The application uses the encoder of the live
-    generation, also after a promotion. `encoder`: the only encoder. Without any, queries by company still work.
-    `workspace`: stores verdicts and lists; by default they are deleted when the application stops. `writing`: the
-    services of the write routes; by default companies are written to the index, or not at all if there is no encoder.
-    `guards`: the middlewares and their settings. `cursor_key`: signs cursors; a process accepts the cursors of all
-    processes with the same key.
+    generation, also after a promotion. `encoder`: replaces `encoders` if there is only one. Without an encoder, queries
+    by company still work. `workspace`: stores verdicts and lists; by default they are deleted when the application
+    stops. `writing`: the services of the write routes; by default companies are written to the index, or not at all if
+    there is no encoder. `guards`: the middlewares and their settings. `cursor_key`: signs cursors; a process accepts
+    the cursors of all processes with the same key.
 
     The caller closes what it passes in, after the application has stopped.
     """
     closing = ExitStack()
     index = watched(index, Outage("the index"))
-    take_line_breaks_in_paths()
+    match_line_breaks_in_paths()
     guards = guards or Guards()
     encoders = encoders if encoders is not None else {encoder.encoder_id: encoder} if encoder else {}
     if workspace is None:
@@ -93,8 +94,9 @@ def create_app(
         needed=lambda: {generation.encoder_id for generation in index.generations()},
     )
     searcher = Searcher(index, query_encoders)
-    search = SearchService(searcher, workspace, cursor_key=cursor_key, before_each=stop_if_late)
-
+    search = SearchService(
+        searcher, workspace, cursor_key=cursor_key, before_each=stop_if_late, before_much=begin_heavy_work
+    )
     app = FastAPI(
         title="Company similarity",
         version=API_VERSION,

@@ -5,8 +5,8 @@ python -m services.search.keys list
 python -m services.search.keys revoke analysts --id 0123456789ab
 
 The file is --file, else SIMILARITY_SERVICE_KEYS, else keys.json. Each change is in the audit record:
-SIMILARITY_AUDIT, else that of SIMILARITY_INDEX, else FILE.audit.jsonl. A running service takes note of a
-change within a second. To replace a key: add a second one of the same name, hand it over, revoke the
+SIMILARITY_AUDIT, else that of SIMILARITY_INDEX, else FILE.audit.jsonl. A running service reads a change
+within a second. To replace a key: add a second one of the same name, give it to its user, and revoke the
 first by its id.
 """
 
@@ -33,28 +33,29 @@ DEFAULT_FILE = "keys.json"
 
 
 def add(path: Path, name: str, scopes: list[Scope], *, expires: datetime | None = None) -> str:
-    """Adds a key and returns its secret, which is kept nowhere.
+    """Adds a key and returns its secret, which is not stored.
 
     Raises:
-        InvalidInput: the file is not one of keys, or the key cannot be made.
+        InvalidInput: the file is not a file of keys, or the name, the scopes or the expiry cannot be used.
     """
     key, secret = new_key(name, scopes, now=utc_now(), expires=expires)
-    with _alone(path):
+    with _locked(path):
         write_keys(path, [*(read_keys(path) if path.exists() else ()), key])
     return secret
 
 
 def revoke(path: Path, name: str, *, identity: str | None = None) -> int:
-    """Removes the keys of `name`, or the one of them with the id `identity`; returns how many.
+    """Removes the keys of `name`, or only the one with the id `identity`; returns how many it removed.
 
     Raises:
-        InvalidInput: the file is not one of keys, or there is no such key.
+        InvalidInput: the file is not a file of keys, or `name` has no key (with this id).
     """
-    with _alone(path):
+    with _locked(path):
         keys = read_keys(path)
         kept = [key for key in keys if key.name != name or identity not in {None, key.id}]
         if len(kept) == len(keys):
-            raise InvalidInput(f"there is no such key of {name!r}; look with: {PROGRAM}.keys list --file {path}")
+            key = f"key {identity}" if identity else "key"
+            raise InvalidInput(f"there is no {key} of {name!r}; list the keys with: {PROGRAM}.keys list --file {path}")
         write_keys(path, kept)
     return len(keys) - len(kept)
 
@@ -68,7 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
             with _audit(path).recorded(Action.KEY_ADD, who=system_user(), subject=options.name) as act:
                 secret = add(path, options.name, options.scope or [], expires=options.expires)
                 act.subject = f"{options.name} {key_id(secret)} {','.join(sorted(options.scope))}"
-            sys.stderr.write(f"The key of {options.name}. It is shown this once and kept nowhere:\n")
+            sys.stderr.write(f"The key of {options.name}. It is shown only now, and is not stored:\n")
             sys.stdout.write(secret + "\n")
         elif options.action == "list":
             sys.stdout.write("".join(_line(key) for key in read_keys(path)))
@@ -82,15 +83,15 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _audit(path: Path) -> AuditRecord:
-    """The record of the index that the environment names, else one beside the file of keys."""
+    """Return the audit record of the index that the environment names, else one beside the file of keys."""
     settings = Settings.from_environment(os.environ)
     named = settings.audit or os.environ.get("SIMILARITY_INDEX")
     return AuditRecord(audit_target(settings) if named else f"{path}.audit.jsonl")
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Two commands at once would otherwise lose one of the changes."""
+def _locked(path: Path) -> Iterator[None]:
+    """Lock the folder of the file of keys, because two commands at once would lose one of the changes."""
     parent = Path(os.path.realpath(path)).parent  # where `write_keys` replaces the file
     if not parent.is_dir():
         raise InvalidInput(f"there is no folder {parent}; make it first")
@@ -124,9 +125,11 @@ def _parser() -> argparse.ArgumentParser:
     adding = actions.add_parser("add", help="make a key and print its secret, once")
     adding.add_argument("name", help="who will use it; several keys may have one name")
     adding.add_argument("--scope", action="append", type=Scope, choices=list(Scope), help="what it allows; repeatable")
-    adding.add_argument("--expires", type=_day, help="the day it ends, like 2027-01-31 (default: never)")
+    adding.add_argument(
+        "--expires", type=_day, help="valid until this day begins in UTC, like 2027-01-31 (default: never)"
+    )
     listing = actions.add_parser("list", help="show all keys, without secrets")
-    revoking = actions.add_parser("revoke", help="end the keys of a name, or one of them")
+    revoking = actions.add_parser("revoke", help="revoke the keys of a name, or one of them")
     revoking.add_argument("name")
     revoking.add_argument("--id", help="only the key with this id")
     for each in (adding, listing, revoking):

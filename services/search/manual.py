@@ -10,10 +10,11 @@ from .wire.problems import KINDS, Kind
 Row: TypeAlias = tuple[str, str, str]
 """Name, type as HTML, and meaning."""
 
-Schema: TypeAlias = Mapping[str, Any]
+JsonObject: TypeAlias = Mapping[str, Any]
+"""A part of the OpenAPI document, such as an operation or a schema."""
 
-Operations: TypeAlias = Sequence[tuple[str, str, Schema]]
-"""Method, path and description."""
+Operations: TypeAlias = Sequence[tuple[str, str, JsonObject]]
+"""Method, path and the OpenAPI object of the operation."""
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -50,7 +51,7 @@ went wrong this time.</p>
 """
 
 
-def manual_page(document: Schema) -> str:
+def manual_page(document: JsonObject) -> str:
     """Return the manual of the API that an OpenAPI document describes, as an HTML page."""
     operations = [
         (method, path, operation)
@@ -60,7 +61,7 @@ def manual_page(document: Schema) -> str:
     return PAGE.format(
         title=escape(document["info"]["title"]),
         description=_prose(document["info"]["description"]),
-        contents="\n".join(_contents_of(tag, operations) for tag in _tags(operations)),
+        contents="\n".join(_operation_links(tag, operations) for tag in _tags(operations)),
         operations="\n".join(_operation(*operation) for operation in operations),
         objects="\n".join(_object(name, schema) for name, schema in document["components"]["schemas"].items()),
         problems="\n".join(map(_problem, KINDS)),
@@ -71,8 +72,8 @@ def _tags(operations: Operations) -> list[str]:
     return list(dict.fromkeys(operation["tags"][0] for _, _, operation in operations))
 
 
-def _contents_of(tag: str, operations: Operations) -> str:
-    """Return the links to the operations of a tag."""
+def _operation_links(tag: str, operations: Operations) -> str:
+    """Return the heading of a tag and the links to its operations."""
     links = "\n".join(
         f'<li><a href="#{operation["operationId"]}"><code>{method.upper()} {escape(path)}</code></a> '
         f"{escape(operation['summary'])}"
@@ -82,11 +83,12 @@ def _contents_of(tag: str, operations: Operations) -> str:
     return f"<h2>{escape(tag)}</h2>\n<ul>\n{links}\n</ul>"
 
 
-def _operation(method: str, path: str, operation: Schema) -> str:
+def _operation(method: str, path: str, operation: JsonObject) -> str:
+    summary = f"{operation['summary']}.".replace("?.", "?")
     parts = [
         f'<section id="{operation["operationId"]}">'
         f"<h2><code>{method.upper()} {escape(path)}</code></h2>\n"
-        f"<p><strong>{escape(operation['summary'])}.</strong> {_prose(operation.get('description', ''))}</p>\n",
+        f"<p><strong>{escape(summary)}</strong> {_prose(operation.get('description', ''))}</p>\n",
         _table("Parameters", [_parameter(each) for each in operation.get("parameters", [])]),
         *_contents("Body", operation.get("requestBody", {})),
     ]
@@ -100,8 +102,8 @@ def _operation(method: str, path: str, operation: Schema) -> str:
     return "".join(parts)
 
 
-def _contents(title: str, described: Schema) -> Iterator[str]:
-    """Yield the contents of a body or an answer, one per media type."""
+def _contents(title: str, described: JsonObject) -> Iterator[str]:
+    """Yield the HTML of each media type of a request body or a response."""
     contents = described.get("content", {})
     if not contents and described.get("description"):
         yield f"<p>{title}: {_prose(described['description'])}.</p>\n"
@@ -116,14 +118,14 @@ def _contents(title: str, described: Schema) -> Iterator[str]:
             yield f", for example:</p>\n<pre>{escape(example)}</pre>\n" if example else ".</p>\n"
 
 
-def _object(name: str, schema: Schema) -> str:
+def _object(name: str, schema: JsonObject) -> str:
     description = _prose(schema.get("description", ""))
     return (
         f'<section><h3 id="{name}">{name}</h3>\n<p>{description}</p>\n{_table("Members", _members(schema))}</section>'
     )
 
 
-def _parameter(parameter: Schema) -> Row:
+def _parameter(parameter: JsonObject) -> Row:
     schema = parameter["schema"]
     options = [option for option in schema.get("anyOf", []) if option.get("type") != "null"]
     schema = {**schema, **options[0]} if len(options) == 1 else schema
@@ -137,11 +139,11 @@ def _parameter(parameter: Schema) -> Row:
     return parameter["name"], escape(", ".join(limits)), parameter.get("description", "")
 
 
-def _members(schema: Schema) -> list[Row]:
+def _members(schema: JsonObject) -> list[Row]:
     return [(name, _type(member), _meaning(member)) for name, member in schema.get("properties", {}).items()]
 
 
-def _meaning(member: Schema) -> str:
+def _meaning(member: JsonObject) -> str:
     examples = member.get("examples", [])
     if member.get("description") or not examples:
         return str(member.get("description", ""))
@@ -149,7 +151,7 @@ def _meaning(member: Schema) -> str:
     return f"For example `{', '.join(map(str, example)) if isinstance(example, list) else example}`"
 
 
-def _type(schema: Schema) -> str:
+def _type(schema: JsonObject) -> str:
     """Return the type of a value as HTML; an object is a link to its members."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]

@@ -230,7 +230,7 @@ def segments(reference: str, *, resolve: Literal["exact"] | None = None) -> Call
 def company(reference: str, *, resolve: Literal["exact", "id"] | None = None) -> Call[StoredCompany]:
     """Return one company by its id, domain, name or alias, or by a similar name that is clearly the best match.
 
-    `resolve`: `exact` accepts no similar name, and `id` only the id, in its own case.
+    `resolve`: `exact` accepts no similar name, and `id` only the id, case-sensitive.
     """
     path = path_of("companies", reference, parameters={"resolve": resolve})
     return Call("GET", path, json_reader(StoredCompany))

@@ -6,16 +6,16 @@ import unicodedata
 PARTS = re.compile(r"(?<=[;\t\r\n])")
 SIGNS = frozenset("=+-@\N{MINUS SIGN}")
 # Invisible or shown as a space, although Unicode classifies them as letters, marks or symbols; and the quotation mark:
-# CSV doubles it, and after a semicolon the pair is read as an empty quoted text in front of the formula.
+# CSV doubles it, and after a semicolon the pair is read as an empty quoted text before the formula.
 BLANKS = frozenset('"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0')
 
 
 def spreadsheet_cell(value: object) -> object:
-    """Return `value`; a text that a spreadsheet may run as a formula gets an apostrophe in front.
+    """Return `value`; a text that a spreadsheet may run as a formula gets a leading apostrophe.
 
-    A formula begins with = + - or @. Spreadsheets also accept full-width forms of these signs, and skip white space
-    invisible characters and quotation marks in front of them. Some split cells at semicolons, tabs and line breaks, so
-    the parts behind these are checked too.
+    A formula begins with = + - or @. Spreadsheets also accept full-width forms of these signs, and skip white
+    space, invisible characters and quotation marks before them. Some split cells at semicolons, tabs and line breaks,
+    so the parts after these are checked too.
     """
     if not isinstance(value, str):
         return value

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from similarity.errors import InvalidInput
+
 ABANDONED_SECONDS = 86_400.0
 """A draft that was not written for so long is of a process that was killed."""
 DIGITS = "[0-9a-f]" * 8
@@ -20,8 +22,13 @@ def whole_file(file: Path) -> Iterator[IO[bytes]]:
 
     If the block raises, `file` is unchanged. Several processes may write one file: each has a draft of its own, and the
     last one to finish wins. Drafts of killed processes are removed after a day.
+
+    Raises:
+        InvalidInput: there is a folder or a device, which would be replaced.
     """
     file = Path(os.path.realpath(file))
+    if file.exists() and not file.is_file():
+        raise InvalidInput(f"{file} is no regular file; name another one")
     _remove_abandoned(file)
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:

@@ -18,20 +18,21 @@ MAX_CELL_CHARACTERS = 32_767
 """Excel refuses a file with a longer text."""
 MAX_EXACT_DIGITS = 15
 """Excel sets further digits of a number to zero."""
-# What XML 1.0 cannot hold.
-_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# Characters that XML 1.0 cannot hold.
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def xlsx_bytes(rows: Rows, further: Mapping[str, Rows] | None = None) -> bytes:
     """Return an Excel file with the sheet `companies`, and `further` sheets by name; headers are bold and frozen.
 
-    A text is stored as text, also if it begins like a formula, an error value or an address: Excel runs and links
-    nothing. Text that Excel cannot hold is cut at 32,767 characters, and control characters are removed.
+    A text is stored as text, even if it begins like a formula, an error value or an address; so Excel runs no formula
+    and makes no link. A text is cut after 32,767 characters, the most that Excel accepts, and characters that XML
+    cannot hold are removed. An integer of more than 15 digits is stored as text.
     """
     from openpyxl import Workbook
 
     book = Workbook(write_only=True)
-    # Programs that read the file take the first sheet.
+    # The companies come first, because programs that read the file take its first sheet.
     for title, each in {"companies": rows, **(further or {})}.items():
         _add_sheet(book, title, each)
     file = io.BytesIO()
@@ -49,10 +50,10 @@ def _add_sheet(book: "Workbook", title: str, rows: Rows) -> None:
         widest = max(len(str(value)) for value in column if value is not None)
         sheet.column_dimensions[get_column_letter(number)].width = min(max(widest + 2, MIN_WIDTH), MAX_WIDTH)
     header, *others = rows
-    names = [_cell(sheet, value) for value in header]
-    for cell in names:
+    header_cells = [_cell(sheet, value) for value in header]
+    for cell in header_cells:
         cell.font = Font(bold=True)
-    sheet.append(names)
+    sheet.append(header_cells)
     for row in others:
         sheet.append([_cell(sheet, value) for value in row])
 
@@ -63,6 +64,6 @@ def _cell(sheet: "Worksheet", value: object) -> "Cell":
     is_long = isinstance(value, int) and len(str(abs(value))) > MAX_EXACT_DIGITS
     if value is None or (isinstance(value, int | float) and not is_long):
         return WriteOnlyCell(sheet, value)
-    cell = WriteOnlyCell(sheet, _UNREADABLE.sub("", str(value))[:MAX_CELL_CHARACTERS])
+    cell = WriteOnlyCell(sheet, _NOT_IN_XML.sub("", str(value))[:MAX_CELL_CHARACTERS])
     cell.data_type = "s"  # openpyxl makes a formula of a text that begins with =
     return cell

@@ -77,8 +77,7 @@ def add_companies(
                 {encoder.encoder_id: encoder},
                 changes,
                 now=now,
-                # A record that restores the stored content after another record of its id is a change.
-                skip_unchanged=len({change.id for change in changes}) == len(changes),
+                skip_unchanged=True,
                 on_stored=before.update,
             )
             outcomes = (

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
+from math import ceil
 from time import perf_counter
 
 from similarity.company import EmbeddedCompany
@@ -25,9 +26,11 @@ BYTES_PER_DIMENSION = 4 + 1
 class Estimate:
     """Estimates for one run; None if they could not be measured.
 
-    `hours`: at the measured speed, or at the rate limit if that is slower; if vectors are copied, only the limit is
-    known. `old_texts_per_second`, `new_texts_per_second`: speeds of the two encoders; until the old generation is
-    retired, both encode each changed text.
+    `companies`: number of companies that the run will write. `sample_texts`: number of texts on which the speeds were
+    measured. `new_texts_per_second`, `old_texts_per_second`: speeds of the two encoders; until the old generation is
+    retired, both encode each changed text. `hours`: duration of the run at the new encoder's speed, or at the rate
+    limit if that is lower; if vectors are copied, only the rate limit is known. `generation_bytes`: disk space of the
+    whole generation.
     """
 
     companies: int
@@ -62,24 +65,24 @@ def estimate(
     companies = _sample(index, plan, sample)
     new_speed = _texts_per_second(new, companies, clock) if new and plan.encodes else None
     old_speed = _texts_per_second(old, companies, clock) if old else None
-    known = [speed for speed in (new_speed, max_docs_per_second) if speed]
-    per_company = BYTES_PER_DIMENSION * plan.candidate.dimension + _words(companies)
+    speeds = [speed for speed in (new_speed, max_docs_per_second) if speed]
+    per_company = BYTES_PER_DIMENSION * plan.candidate.dimension + _mean_json_bytes(companies)
     return Estimate(
         companies=min(plan.companies, plan.lacking),
         sample_texts=len(companies),
         new_texts_per_second=new_speed,
         old_texts_per_second=old_speed,
-        hours=plan.lacking / min(known) / 3600 if known else None,
+        hours=plan.lacking / min(speeds) / 3600 if speeds else None,
         bytes_per_company=per_company,
         generation_bytes=per_company * plan.companies,
     )
 
 
 def _sample(index: CompanyIndex, plan: Plan, count: int) -> list[EmbeddedCompany]:
-    """Return about `count` companies of the live generation, evenly spaced in the order of ids."""
-    documents = chain.from_iterable(index.versions(plan.live.name))
-    ids = [known.id for known in islice(documents, 0, None, max(1, plan.documents // count))]
-    return list(index.get(plan.live.name, ids[:count]).values())
+    """Return at most `count` companies of the live generation, evenly spaced in the order of ids."""
+    versions = chain.from_iterable(index.versions(plan.live.name))
+    ids = [each.id for each in islice(versions, 0, None, max(1, ceil(plan.documents / count)))]
+    return list(index.get(plan.live.name, ids).values())
 
 
 def _texts_per_second(
@@ -94,6 +97,6 @@ def _texts_per_second(
     return len(texts) / max(clock() - started, 1e-9)
 
 
-def _words(companies: Sequence[EmbeddedCompany]) -> int:
+def _mean_json_bytes(companies: Sequence[EmbeddedCompany]) -> int:
     sizes = [len(json.dumps(asdict(stored.company), ensure_ascii=False).encode()) for stored in companies]
     return round(sum(sizes) / len(sizes)) if sizes else 0

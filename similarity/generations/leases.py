@@ -9,6 +9,8 @@ from similarity.ingest.writer_leases import new_holder
 
 REEMBED = "reembed"
 """Name of the lease for filling, promoting or removing a candidate: one process at a time."""
+RETIRE = "retire"
+"""Name of the lease for removing a generation that was live: each removal reads which names the others still have."""
 LEASE_SECONDS = 60.0
 
 

@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from similarity.errors import GenerationConflict, NoLiveGeneration
 from similarity.generations.gate import Gate, GateReport, generation_named
-from similarity.generations.leases import REEMBED, RenewedLease
+from similarity.generations.leases import REEMBED, RETIRE, RenewedLease
 from similarity.generations.plan import previous_generations
 from similarity.index.comparing import lagging, persistent_lag
 from similarity.index.protocol import ROLLBACK_SECONDS, CompanyIndex, Generation, GenerationState
@@ -183,15 +183,13 @@ def retire(index: CompanyIndex, name: str) -> None:
     Raises:
         UnknownGeneration: there is no generation of this name.
         GenerationConflict: the generation is live.
-        LeaseHeld: a re-embed is running.
+        LeaseHeld: another generation that was live is being removed or, for an unfinished one, a re-embed is running.
     """
     state = generation_named(index, name).state
-    if state in (GenerationState.LIVE, GenerationState.PREVIOUS):
+    was_live = state in (GenerationState.LIVE, GenerationState.PREVIOUS)
+    with RenewedLease(index, RETIRE if was_live else REEMBED):
         if state is GenerationState.PREVIOUS:
             remember_names_only_in(index, name)
-        index.retire(name)
-        return
-    with RenewedLease(index, REEMBED):
         index.retire(name)
 
 

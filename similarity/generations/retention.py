@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from similarity.errors import GenerationConflict, InvalidInput, LeaseHeld, UnknownGeneration
-from similarity.generations.leases import REEMBED, RenewedLease
+from similarity.generations.leases import REEMBED, RETIRE, RenewedLease
 from similarity.generations.plan import previous_generations
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest.former_names import remember_names_only_in
@@ -20,6 +20,7 @@ def prune(index: CompanyIndex, *, keep: int, older_than: timedelta, now: datetim
 
     Raises:
         InvalidInput: `keep` or `older_than` is negative.
+        LeaseHeld: another process removes a generation that was live.
     """
     if keep < 0 or older_than < timedelta(0):
         raise InvalidInput(f"keep and older_than must not be negative: {keep}, {older_than}")
@@ -59,7 +60,7 @@ def _retire(index: CompanyIndex, names: Sequence[str]) -> list[str]:
     retired = []
     for name in names:
         # Another process may have rolled back to it, or retired it, since the generations were read.
-        with suppress(GenerationConflict, UnknownGeneration):
+        with suppress(GenerationConflict, UnknownGeneration), RenewedLease(index, RETIRE):
             remember_names_only_in(index, name)
             index.retire(name)
             retired.append(name)

@@ -44,7 +44,7 @@ class AttributeType:
         """Return the position of a value on a scale where 1 is one step; None if the value has another type.
 
         Ordinals: the number of the level, from 0. A value also matches a level by its first word ("Large Cap" and
-        "large-cap" are the level "large"): case does not matter, and a hyphen or an underscore behind a letter counts
+        "large-cap" are the level "large"): case does not matter, and a hyphen or an underscore after a letter counts
         as a blank. Numbers above 0: the logarithm to the base SIZE_STEP.
         """
         if self.levels:
@@ -179,7 +179,7 @@ def parse_schema(declarations: Iterable[str], size: str = "") -> AttributeSchema
 def level_key(value: str) -> str:
     """Return a value without case, its words separated by one blank: "Mid-Cap" and "mid  cap" are "mid cap".
 
-    A hyphen behind a digit or in front stays: "10-49" and "-5" are levels of their own.
+    A hyphen after a digit or at the beginning stays: "10-49" and "-5" are levels of their own.
     """
     return " ".join(WORD_BREAKS.sub(" ", value.casefold()).split())
 

@@ -25,7 +25,7 @@ _FURTHEST = 0xFFF
 
 
 WHOLE_PATTERN = re.compile(r"[+-]?[0-9]{1,309}")
-# Groups of three digits by one separator: 12,500, 12'500, 12 500 (also with narrow spaces), and decimals behind another
+# Groups of three digits by one separator: 12,500, 12'500, 12 500 (also with narrow spaces), and decimals after another
 # separator. Dots are certain if there are several, or if a comma follows. "0,500" and "12,5" may be decimals, and
 # "1 000,000" may be a thousand or a million.
 _BLANKS = "'\u2019 \u00a0\u2009\u202f"

@@ -1,8 +1,8 @@
 """Reads CSV and TSV. A broken row does not damage other rows, even if its quotation mark is never closed.
 
-A quoted text may contain line breaks. If a quotation mark is missing, the parser takes the lines behind it for text
+A quoted text may contain line breaks. If a quotation mark is missing, the parser takes the lines after it for text
 until another quotation mark contradicts, the file ends or the row is too long. Only the lines up to the one with the
-open quotation mark are then rejected; those behind it are read again. A line is read again at most twice: the lines in
+open quotation mark are then rejected; those after it are read again. A line is read again at most twice: the lines in
 between have no quotation marks but doubled ones, and such lines cannot open a quoted text that goes on.
 """
 
@@ -100,8 +100,8 @@ def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
 def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     """Return the column names in the first line, the delimiter, and how many lines were read.
 
-    A line break in a quoted name becomes a blank. The last names may be empty. A line `sep=;` in front, which
-    names the delimiter, is read too.
+    A line break in a quoted name becomes a blank. The last names may be empty. A line `sep=;` before them,
+    which names the delimiter, is read too.
     """
     first_line, count = next(lines, ""), 1
     hint = SEPARATOR_HINT.fullmatch(first_line)
@@ -149,7 +149,7 @@ def named_columns(header: Sequence[str]) -> list[str]:
 
 
 def _is_open(text: str, delimiter: str) -> bool:
-    """Return whether the last quoted text goes on behind `text`."""
+    """Return whether the last quoted text goes on after `text`."""
     try:
         next(csv.reader([text], delimiter=delimiter, strict=True), None)
     except csv.Error as error:

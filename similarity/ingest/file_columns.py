@@ -49,6 +49,19 @@ class KnownAttributes:
             schema=index.attributes(), stored=dict.fromkeys(name for each in companies for name in each.attributes)
         )
 
+    def added_to(self, columns: Columns) -> Columns:
+        """Return `columns` with these attributes too, each in the column of its name, and with their types.
+
+        For files whose columns are not known yet. The column of a field is not taken for an attribute.
+        """
+        fields = {*COMPANY_FIELDS, *FIELD_SYNONYMS, *columns.fields.values()}
+        names = (name for name in (*self.schema.types, *self.stored) if name not in fields)
+        return replace(
+            columns,
+            attributes={**{name: name for name in names}, **columns.attributes},
+            schema=self.schema.updated(columns.schema),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
@@ -101,7 +114,7 @@ def file_columns(
     """Return the columns of the fields and attributes in a file.
 
     `columns` has those that the user named. Any other field is the column of its name, or the only one that differs
-    from it in nothing but case, blanks, hyphens, underscores or a "company" in front. Attributes of `known` are found
+    from it in nothing but case, blanks, hyphens, underscores or a leading "company". Attributes of `known` are found
     in the same way, and a column `attributes.NAME` is the attribute NAME. `others`: columns with another use, which are
     not ignored.
 

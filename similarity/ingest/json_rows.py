@@ -18,7 +18,7 @@ from similarity.ingest.rows import Row
 
 BYTE_ORDER_MARK = "\ufeff"
 MAX_BLANK_LINES = 1_000
-"""Limit of blank lines in front of an array."""
+"""Limit of blank lines before an array."""
 BLOCK = 1 << 20
 BLANKS = re.compile(r"[ \t\r\n]*")
 ONE_PER_LINE = "each line must be one object, or the file one array of objects (jq -c . writes one object per line)"
@@ -106,11 +106,11 @@ def _items(stream: IO[bytes], first: bytes, name: str) -> Iterator[Row]:
                 break
             text.skip(",", after=number)
     if text.peek():
-        raise InvalidInput(f"{name} has text behind its array of {number:,} items; {ONE_PER_LINE}")
+        raise InvalidInput(f"{name} has text after its array of {number:,} items; {ONE_PER_LINE}")
 
 
 class _ArrayText:
-    """The text of an array, of which only the current item and a block behind it are in memory."""
+    """The text of an array, of which only the current item and a block after it are in memory."""
 
     def __init__(self, stream: IO[bytes], first: bytes, name: str) -> None:
         self._stream, self._name = stream, name
@@ -126,7 +126,7 @@ class _ArrayText:
                 return self._text[self._start : self._start + 1]
 
     def skip(self, expected: str, *, after: int = 0) -> None:
-        """Go behind the next character. Raises InvalidInput if it is another one."""
+        """Go past the next character. Raises InvalidInput if it is another one."""
         if (found := self.peek()) != expected:
             problem = f"there is {found!r} and not a comma or ]" if found else "it ends; it may be cut off"
             raise InvalidInput(f"{self._name} cannot be read to its end: after item {after:,} of its array, {problem}")

@@ -153,7 +153,7 @@ def load_file(
         if repeated.harmless:
             report.notes.append(f"{repeated.harmless:,} rows have the id and the content of an earlier row")
         version = version_of(now, now=now, deleted=True)
-        missing_ids = sorted(missing)
+        missing_ids, newer = sorted(missing), 0
         for start in range(0, len(missing_ids), CHUNK_ROWS):
             chunk_ids = missing_ids[start : start + CHUNK_ROWS]
             deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in chunk_ids]
@@ -161,6 +161,9 @@ def load_file(
             on_deletes(list(zip(deletes, delete_results, strict=True)))
             report.missing += sum(result.outcome is WriteOutcome.APPLIED for result in delete_results)
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in delete_results)
+            newer += sum(result.outcome is WriteOutcome.SUPERSEDED for result in delete_results)
+        if newer:
+            report.notes.append(f"{newer:,} companies that the file lacks stay: they are newer than this load")
         report.deleted += report.missing
     return report
 

@@ -108,7 +108,7 @@ class Columns:
                 typed = f"{usable}:{type_text}" if type_text else usable
                 raise InvalidInput(
                     f"--attribute {pair!r}: {name!r:.80} is not an attribute name of letters, digits and '_'; choose "
-                    f"one, and name the column behind it: --attribute '{typed}={column or name}'"
+                    f"one, and give the column after it: --attribute '{typed}={column or name}'"
                 )
             named[name] = column or name
             if type_text is not None:
@@ -203,7 +203,8 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     `now`: the version of a record without `event_time` (the start of a batch run, or the time of receipt). A record
     whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have its
     declared type, are ignored with a warning; the company is still accepted. A declared number like "1.200" is read as
-    a decimal with a warning. An id like "nan", tags with commas and a number with a leading zero get a warning.
+    a decimal with a warning. An id like "nan" or 1.0, tags with commas and a number with a leading zero get a
+    warning.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -231,8 +232,8 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         attributes=attributes,
     )
     change = VersionedCompany(company=company, version=version, untimed=untimed)
-    if text["id"].casefold() in MISSING:  # NAN is a ticker, too
-        warnings += (f"id: {text['id']!r} is usually a missing value; companies of one id replace each other",)
+    if warning := _id_warning(columns.value(record, "id"), text["id"]):
+        warnings += (warning,)
         ambiguous.add("id")
     # Names of companies have commas, so aliases get no warning.
     if warning := comma_warning(columns.value(record, "tags"), tags, "tags"):
@@ -244,6 +245,16 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         ambiguous=frozenset(ambiguous),
         decimal_commas={name: each.decimal_comma for name, each in remarkable.items() if each.decimal_comma},
     )
+
+
+def _id_warning(value: object, company_id: str) -> str:
+    if company_id.casefold() in MISSING:  # NAN is a ticker, too
+        return f"id: {company_id!r} is usually a missing value; companies of one id replace each other"
+    if (
+        isinstance(value, float) and value.is_integer()
+    ):  # a data frame makes floats of whole numbers if one of them is missing
+        return f"id: {company_id!r} is a number with a decimal point; {company_id.removesuffix('.0')!r} is another id"
+    return ""
 
 
 def _parts_of(pair: str) -> tuple[str, str | None, str]:

@@ -174,7 +174,8 @@ def write_changes(
 def _unchanged(writer: WriterLease, changes: Sequence[Change]) -> dict[int, WriteResult]:
     """Return an UNCHANGED result, by position, for each untimed change whose content every generation already stores.
 
-    All target generations must store it in the same version.
+    All target generations must store it in the same version. Of changes of one company with different contents none is
+    unchanged: the newest may be the one with the stored content.
     """
     ids = {change.id for change in changes}
     stored: list[tuple[dict[str, int], dict[str, EmbeddedCompany]]] = []
@@ -182,20 +183,23 @@ def _unchanged(writer: WriterLease, changes: Sequence[Change]) -> dict[int, Writ
         with suppress(UnknownGeneration):
             versions = writer.index.stored_versions(target.name, ids)
             stored.append((versions, writer.index.get(target.name, versions)))
+    contents: dict[str, set[str]] = {company_id: set() for company_id in ids}
+    for change in changes:
+        contents[change.id].add(_content_of(change))
     results: dict[int, WriteResult] = {}
     for position, change in enumerate(changes):
         held = {versions.get(change.id) for versions, _ in stored}
         if not change.untimed or len(held) != 1 or None in held:
             continue
         companies = [companies.get(change.id) for _, companies in stored]
-        if isinstance(change, DeletedCompany):
-            is_stored = not any(companies)
-        else:
-            content = change.company.content_text()
-            is_stored = all(each is not None and each.company.content_text() == content for each in companies)
-        if is_stored:
+        if all({_content_of(company)} == contents[change.id] for company in companies):
             results[position] = WriteResult(id=change.id, outcome=WriteOutcome.UNCHANGED, version=held.pop())
     return results
+
+
+def _content_of(change: Change | EmbeddedCompany | None) -> str:
+    """Return the content of a company as text; empty for a deleted one."""
+    return "" if change is None or isinstance(change, DeletedCompany) else change.company.content_text()
 
 
 def _embed_for_targets(
@@ -297,14 +301,15 @@ def _bumped_versions(
 ) -> dict[int, int]:
     """Return the next higher version of each untimed change that conflicts with a stored version above `above`.
 
-    The result is by position in `changes`. `results`: for each change its results, one per target.
+    Later untimed changes of its company get a higher one, so that the last of them stays. The result is by position in
+    `changes`. `results`: for each change its results, one per target.
     """
     bumped: dict[int, int] = {}
     newest: dict[str, int] = {}
     for position, (change, target_results) in enumerate(zip(changes, results, strict=True)):
         conflicts = [result.version or 0 for result in target_results if result.outcome in VERSION_CONFLICTS]
         stored = max(conflicts, default=0)
-        if change.untimed and stored > above:
+        if change.untimed and (stored > above or change.id in newest):
             version = version_above(max(stored, newest.get(change.id, 0)), deleted=isinstance(change, DeletedCompany))
             bumped[position] = newest[change.id] = version
     return bumped

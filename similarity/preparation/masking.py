@@ -198,7 +198,7 @@ def _forms_without_legal_form(name: str) -> Iterator[tuple[str, MaskingRule]]:
 
 
 def _without_brackets(name: str) -> str:
-    # A search for closing brackets behind the last one would be quadratic.
+    # A search for closing brackets after the last one would be quadratic.
     end = max(name.rfind(")"), name.rfind("）")) + 1
     return _BRACKETS.sub("", name[:end]) + name[end:]
 

@@ -15,7 +15,7 @@ _PLAIN = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "ı": "i", "\u0345": "ι"}
     | {"æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
 )
-# Signs behind a name, which Unicode would decompose into letters and digits ("Acme™", "Acme¹"), and the dot between
+# Signs after a name, which Unicode would decompose into letters and digits ("Acme™", "Acme¹"), and the dot between
 # the parts of a name in kana.
 _SIGNS = re.compile("[™℠®©ªº¹²³⁰-⁹₀-₉①-⑳・･]")
 # English words that say nothing about a business, and the words of the mask ("The company").

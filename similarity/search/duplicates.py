@@ -142,7 +142,7 @@ def widely_shared_domains(index: CompanyIndex, generation: str, identities: Iter
         if each.domain:
             names.setdefault(each.domain, set()).add(each.name)
     unlike = [domain for domain, held in names.items() if len(held) > 1 and len(set(map(core_of, held))) > 1]
-    # With a space in front, the index resolves the domain even if it is also an id.
+    # With a leading space, the index resolves the domain even if it is also an id.
     ids_of = index.resolve_many(generation, [f" {domain}" for domain in unlike]) if unlike else {}
     return frozenset(domain.strip() for domain, ids in ids_of.items() if len(ids) >= WIDELY_SHARED)
 

@@ -51,7 +51,9 @@ class AmbiguousCompany(InvalidInput):
 
     def __init__(self, reference: str, candidates: Sequence[Company], *, count: int) -> None:
         ids = ", ".join(map(labelled, candidates[:CANDIDATES_NAMED]))
-        super().__init__(f"{count} companies match {reference!r}; use one of the ids: {ids}")
+        others = count - CANDIDATES_NAMED
+        more = f"; or type more of the name, for {others} others" if others > 0 else ""
+        super().__init__(f"{count} companies match {reference!r}; use one of the ids: {ids}{more}")
         self.reference = reference
         self.candidates = tuple(candidates)
         self.count = count

@@ -16,7 +16,7 @@ from similarity.search.explanations.explanation import ExplainingPhrase, SharedF
 from similarity.search.names.resolver import FoundCompany
 from similarity.search.queries.resolution import ResolvedAnchor, ResolvedQuestion
 from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
-from similarity.search.reranking.facts import RankFact
+from similarity.search.reranking.fact_effects import RankFact
 from similarity.search.reranking.rank import Rank
 
 

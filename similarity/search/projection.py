@@ -6,6 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 AXES = 2
+# The first axes converge the faster, the more there are.
+ITERATED_AXES = 8
+MOST_ITERATIONS = 300
+UNCHANGED = 1e-13
 # In float32 vectors, a smaller variation is rounding.
 MIN_SPREAD = 1e-5
 
@@ -35,12 +39,32 @@ def project(vectors: NDArray[np.float32]) -> Projection:
         centred -= centred.mean(axis=0)
     if len(centred) < 2 or float(np.abs(centred).max()) < MIN_SPREAD:
         return Projection(points=np.zeros((len(centred), AXES)), explained=1.0)
-    _, spreads, directions = np.linalg.svd(centred, full_matrices=False)
+    products = np.einsum("id,jd->ij", centred, centred)
+    variances, axes = _largest_eigenvectors(products)
+    spreads = np.sqrt(variances[:AXES])
     points = np.zeros((len(centred), AXES))
-    found = (centred @ directions[:AXES].T) * (spreads[:AXES] > MIN_SPREAD)
+    found = axes[:, :AXES] * (spreads * (spreads > MIN_SPREAD))
     points[:, : found.shape[1]] = found * _signs(found)
-    explained = float((spreads[:AXES] ** 2).sum() / (spreads**2).sum())
+    explained = min(float(variances[:AXES].sum() / np.trace(products)), 1.0)
     return Projection(points=points / np.abs(points).max(), explained=explained)
+
+
+def _largest_eigenvectors(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest eigenvalues of a positive semidefinite matrix and their eigenvectors, as columns.
+
+    By orthogonal iteration, and not by LAPACK or `@`, for which BLAS starts a thread for each processor: on a busy
+    machine of two cores the decomposition of 251 vectors took 10 s, where this takes 0.05 s.
+    """
+    count = min(ITERATED_AXES, len(matrix))
+    axes, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(len(matrix), count)))
+    values, turn = np.zeros(count), np.eye(count)
+    for _ in range(MOST_ITERATIONS):
+        before, product = values, np.einsum("ij,jk->ik", matrix, axes)
+        values, turn = np.linalg.eigh(np.einsum("ik,il->kl", axes, product))
+        if np.abs(values - before)[-AXES:].max() <= UNCHANGED * values[-1]:
+            break
+        axes, _ = np.linalg.qr(np.einsum("ik,kl->il", product, turn))
+    return np.maximum(values[::-1], 0.0), np.einsum("ik,kl->il", axes, turn)[:, ::-1]
 
 
 def _signs(points: NDArray[np.float64]) -> NDArray[np.float64]:

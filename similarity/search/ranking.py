@@ -12,7 +12,7 @@ from similarity.search.explanations.explanation import ExplainingPhrase, SharedF
 from similarity.search.queries.resolution import ResolvedAnchor, Unresolved
 from similarity.search.ranking_page import Position, RankedHit
 from similarity.search.readability import language_warning
-from similarity.search.reranking.facts import RankFact
+from similarity.search.reranking.fact_effects import RankFact
 
 
 class Hit(NamedTuple):

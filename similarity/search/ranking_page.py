@@ -13,7 +13,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.search.duplicates import Identity, MergedHits, merge_duplicates, widely_shared_domains
-from similarity.search.reranking.facts import RankFact
+from similarity.search.reranking.fact_effects import RankFact
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
 from similarity.search.reranking.stage import ScoredHit, SecondStage, rounded
@@ -126,7 +126,7 @@ class PageBuilder:
             scored, merged = self._ranked(second_stage, candidates)
             hits = self._probable(scored)
             remaining = _hits_after(request.after, hits, by_score=second_stage.keeps_order)
-            # Behind a hit that is too improbable, all others are: they are in the order of their probabilities.
+            # After a hit that is too improbable, all others are too: they are in the order of their probabilities.
             is_complete = request.min_probability is not None and len(hits) < len(merged.unique)
             if len(remaining) > size or is_complete or len(candidates.hits) < fetch or fetch >= limit:
                 facts = second_stage.facts([each.unique.hit.company for each in remaining[:size]])

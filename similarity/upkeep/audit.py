@@ -21,6 +21,7 @@ import pwd
 import stat
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -283,7 +284,12 @@ def read_entries(target: str) -> Iterator[dict[str, Any]]:
         if not file.is_file():  # reading a pipe would wait for a writer
             raise InvalidInput(f"the audit record {file} is not a regular file; name one with SIMILARITY_AUDIT")
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            yield from _entries(stream, str(file))
+            try:
+                yield from _entries(stream, str(file))
+            except (OSError, EOFError, zlib.error) as error:
+                raise InvalidInput(
+                    f"the audit record {file} cannot be read to its end: {error}; restore it, or move it away"
+                ) from error
 
 
 def _entries(lines: Iterable[bytes], name: str) -> Iterator[dict[str, Any]]:

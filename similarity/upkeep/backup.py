@@ -43,7 +43,8 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
     Raises:
         InvalidInput: a target exists (unless `overwrite`), is in use, is the source itself, or has the name of a file
             of another index. Nothing is written.
-        IndexUnavailable: index or workspace cannot be read or is damaged, or a generation was retired meanwhile.
+        IndexUnavailable: index or workspace cannot be read or is damaged, or a generation was retired or a company
+            erased meanwhile.
         InvalidBundle: a bundle is damaged; index and workspace are written.
     """
     refuse_beside(target)
@@ -77,12 +78,16 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
         if workspace.exists():
             may_replace = overwrite or (begun.exists() and not target.exists())
             opened = staged.enter_context(closing(SqliteWorkspace(workspace)))
+            mark = opened.erasure_mark()
             give_name = staged.enter_context(opened.staged_backup(copy, overwrite=may_replace))
 
         def finish(generations: Sequence[Generation]) -> None:
             copy_bundles(generations)
             refuse_target(index.path, target, kind="index", overwrite=overwrite)
             if give_name:
+                # The copy of the index may lack the names by which this copy would have to be searched again.
+                if opened.erasure_mark() != mark:
+                    raise IndexUnavailable("a company was erased during the backup; run the backup again")
                 begun.touch()
                 try:
                     give_name()

@@ -109,7 +109,7 @@ class Eraser:
         )
         ledger.save_erasure(record)
         if self.publish is not None:
-            # A second delete, above those late writes, and behind them in a topic that keeps only the last message.
+            # A second delete, above those late writes, and after them in a topic that keeps only the last message.
             record = replace(record, version=max(version, self._publish(company_id), _delete_at(self.clock())))
             ledger.save_erasure(record)
         return self._hide(record)

@@ -192,6 +192,7 @@ def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
     dialog.get_by_text("No list yet").wait_for()
     dialog.get_by_role("button", name="Undo").click()
     own.get_by_text("Brewers restored").wait_for(state="attached")
+    dialog.get_by_role("button", name="Brewers", exact=True).wait_for()
     own.goto("/?list=Brewers")
     own.get_by_role("heading", name="Heineken N.V.").wait_for()
 

@@ -230,6 +230,18 @@ def test_what_is_asked_beside_the_rest_waits_for_the_key_too(page: Any) -> None:
     page.get_by_role("button", name="Judge pairs").wait_for()
 
 
+def test_a_key_that_is_given_later_brings_the_parts_that_lacked_it(page: Any) -> None:
+    guard_with_a_key(page)
+    page.goto("/")
+    page.get_by_role("button", name="Without a key").click()
+    page.get_by_label("Company name, domain or id").fill("acme")
+    page.keyboard.press("Enter")
+    page.get_by_label("Key", exact=True).fill("right")
+    page.get_by_role("button", name="Use this key").click()
+    names(page)
+    page.get_by_role("button", name="Saved lists").wait_for()
+
+
 def test_nothing_moves_for_those_who_asked_for_calm(page: Any) -> None:
     page.emulate_media(reduced_motion="reduce")
     page.route("**/similar/**", lambda route: None)

@@ -55,6 +55,14 @@ def test_arrows_walk_over_the_map_and_enter_goes_there(sample: Any) -> None:
     expect(sample.locator("#plot a[tabindex='0']")).to_have_count(1)
 
 
+def test_on_a_phone_the_map_that_was_asked_for_is_seen(opened: Opened, sample_address: str) -> None:
+    page = opened(sample_address, width=390)
+    ranking(page, "/?company=heineken&k=10")
+    page.get_by_role("button", name="Map").click()
+    page.locator("#plot .dot").first.wait_for()
+    assert page.evaluate("document.getElementById('map').getBoundingClientRect().top < innerHeight")
+
+
 def test_where_there_is_no_room_the_map_waits_to_be_asked_for(opened: Opened, sample_address: str) -> None:
     page = opened(sample_address, width=1024)
     ranking(page, "/?company=heineken&k=10")

@@ -124,6 +124,18 @@ def test_a_part_that_is_unknown_is_said_and_the_rest_is_answered(page: Any) -> N
     expect(page).not_to_have_url(re.compile("nobody"))
 
 
+def test_a_company_that_may_be_meant_takes_the_place_of_the_unknown_one(page: Any) -> None:
+    ranking(page, "/?company=acme&weight=2&company=clog&country=Spain")
+    page.locator(".miss").get_by_role("button", name="Clogs").click()
+    page.locator(".miss").wait_for(state="detached")
+    assert page.url.endswith("/?company=acme&weight=2&company=clogs&country=Spain")
+
+
+def test_an_address_without_a_name_is_the_start(page: Any) -> None:
+    page.goto("/?company=&text=")
+    page.get_by_role("heading", name="Who else does this?").wait_for()
+
+
 def test_the_first_company_may_be_the_unknown_one(page: Any) -> None:
     assert ranking(page, "/?company=nobody&company=acme")[0] == "Boots GmbH"
     page.locator(".miss").get_by_role("button", name="Remove it").click()

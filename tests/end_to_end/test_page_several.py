@@ -59,6 +59,13 @@ def test_all_from_a_probability_on_are_accepted_but_earlier_verdicts_come_back_w
     expect(accepted(own)).to_have_count(0)
 
 
+def test_a_probability_that_no_company_has_is_said_to_select_none(own: Any) -> None:
+    ranking(own, "/?company=heineken&k=10")
+    own.get_by_label("Select all from this probability on, %").fill("100")
+    own.keyboard.press("Enter")
+    own.get_by_text("None is that likely").wait_for()
+
+
 def test_what_was_saved_before_a_failure_stays_and_can_be_undone(own: Any) -> None:
     shown = ranking(own, "/?company=heineken&k=10")
     own.wait_for_load_state("networkidle")
@@ -169,6 +176,14 @@ def test_a_company_far_down_is_located_with_its_reason_and_can_be_judged(own: An
     expect(own.locator("#hits > li:focus .name")).to_have_text(every[29])
 
 
+def test_a_located_company_can_be_looked_away_from(page: Any) -> None:
+    ranking(page, "/?company=acme&k=2")
+    page.get_by_label("Where is this company in the ranking?").fill("A/S Nord")
+    page.keyboard.press("Enter")
+    page.locator(".located").get_by_role("button", name="Unlike A/S Nord").click()
+    page.wait_for_url("**&unlike=as-nord**")
+
+
 def test_what_removes_a_company_from_the_ranking_is_said(page: Any) -> None:
     ranking(page, "/?company=acme&country=Germany&min_probability=0.97")
     found = located(page, "clogs")
@@ -234,6 +249,31 @@ def test_a_name_that_nobody_knows_can_be_added_and_is_asked_about(adding: Any, s
         adding.request.delete("/companies/quuxo-brews-ltd")
 
 
+def test_a_description_that_is_too_short_to_rank_by_can_be_corrected_at_once(adding: Any) -> None:
+    adding.get_by_label("What does it do?").fill("Brews lager.")
+    add = adding.get_by_role("button", name="Add it, and show its competitors")
+    try:
+        add.click()
+        adding.get_by_text("It is stored, but the description has fewer than 3 words").wait_for()
+        adding.get_by_label("What does it do?").fill("Brews lager and ale, and sells them to pubs and supermarkets.")
+        add.click()
+        adding.get_by_role("heading", name="Quuxo Brews Ltd.", level=1).wait_for()
+        assert "Heineken N.V." in names(adding)
+    finally:
+        adding.request.delete("/companies/quuxo-brews-ltd")
+
+
+def test_a_stored_company_with_too_few_words_can_be_described_instead(adding: Any) -> None:
+    adding.get_by_label("What does it do?").fill("Brews lager.")
+    try:
+        adding.get_by_role("button", name="Add it, and show its competitors").click()
+        adding.get_by_role("link", name="Show it as it is").click()
+        adding.get_by_role("button", name="Describe it instead").click()
+        assert adding.get_by_label("What does the company do?").is_visible()
+    finally:
+        adding.request.delete("/companies/quuxo-brews-ltd")
+
+
 def test_a_company_that_exists_is_not_replaced(adding: Any, sample_index: Any) -> None:
     live = sample_index.live().name
     before = sample_index.get(live, ["heineken"])["heineken"].company
@@ -241,6 +281,10 @@ def test_a_company_that_exists_is_not_replaced(adding: Any, sample_index: Any) -
     adding.get_by_label("What does it do?").fill("Something else that is long enough to be stored.")
     adding.get_by_role("button", name="Add it, and show its competitors").click()
     adding.get_by_text("There is a company with this id or name already").wait_for()
+    adding.get_by_label("Its name").fill("Heineken N.V.")  # whose id would be another one
+    adding.get_by_role("button", name="Add it, and show its competitors").click()
+    adding.get_by_role("link", name="Heineken N.V. (heineken)").click()
+    adding.get_by_role("dialog", name="Add a company").wait_for(state="hidden")
     assert sample_index.get(live, ["heineken"])["heineken"].company == before
 
 

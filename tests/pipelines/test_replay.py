@@ -15,6 +15,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from pipelines.dead_letters import LetterFile
 from pipelines.replay import ReadDeadLetters, causes, letter_files, letters_in, main, set_aside
 from similarity.errors import InvalidInput
+from similarity.index.attributes import AttributeSchema, parse_type
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.dead_letters import DeadLetter, Stage
 from similarity.ingest.messages import Message
@@ -159,6 +160,15 @@ def test_a_mended_message_reaches_the_index_and_the_others_die_again(
     assert names(dead / "replayed") == before
     [again] = letter_files(str(dead))
     assert [each.message for each in letters_in(again)] == [letter(2).message]
+
+
+def test_a_replayed_row_keeps_the_attributes_of_the_index(index: SqliteIndex, tmp_path: Path) -> None:
+    index.declare(AttributeSchema({"employees": parse_type("employees", "number")}))
+    row = {"id": "a", "title": "Anvils", "description": "Makes anvils.", "employees": "1,200", "country": "Chile"}
+    keep(tmp_path / "dead", [letter(1, value=json.dumps(row).encode(), reason="name: is empty")])
+    main(command(tmp_path / "dead", tmp_path, "--column", "name=title"))
+    [stored] = index.get(index.live().name, ["a"]).values()
+    assert (stored.company.attributes, stored.company.country) == ({"employees": 1200}, "Chile")
 
 
 def test_a_dry_run_only_says_what_they_died_of(

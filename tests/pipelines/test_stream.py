@@ -15,6 +15,7 @@ from pipelines.stream import main
 from pipelines.watch import Progress, StallWatch
 from services.search.app import create_app
 from similarity.errors import InvalidInput
+from similarity.index.attributes import AttributeSchema, parse_type
 from similarity.index.protocol import GenerationState
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.dead_letters import DeadLetter
@@ -62,6 +63,19 @@ def test_files_become_companies_and_dead_letters(
     [file] = (tmp_path / "dead").glob("*.jsonl")
     [line] = file.read_text().splitlines()
     assert DeadLetter.from_line(line).message.value == b"{\n"
+
+
+def test_files_are_read_with_the_attributes_of_the_index(index: SqliteIndex, tmp_path: Path) -> None:
+    """A company is written whole, so a column that is not read takes the attribute from each company."""
+    index.declare(AttributeSchema({"employees": parse_type("employees", "number")}))
+    (tmp_path / "some.csv").write_text(
+        'id,name,description,employees,sector\nboats,B,Makes many boats here.,"1,200",A\n'
+    )
+    first = ["--files", str(tmp_path / "some.csv"), *f"--index {tmp_path}/index.db --threads 1".split()]
+    main([*first, "--attribute", "sector"])
+    main(first)
+    attributes = index.get(index.live().name, ["boats"])["boats"].company.attributes
+    assert attributes == {"employees": 1200, "sector": "A"}
 
 
 def test_a_new_index_gets_its_first_generation_and_goes_live(companies: Path, tmp_path: Path) -> None:

@@ -78,6 +78,12 @@ def test_a_company_cannot_be_changed() -> None:
     assert isinstance(company, Company)
 
 
+def test_a_version_beyond_the_last_time_has_that_time() -> None:
+    """A message can give a company any version up to 2^62; each answer shows the time of its companies."""
+    last = version_of(datetime.max.replace(tzinfo=UTC), now=datetime.max.replace(tzinfo=UTC) - timedelta(minutes=5))
+    assert {time_of_version(version) for version in (last, last + 2, 2**63 - 1)} == {datetime.max.replace(tzinfo=UTC)}
+
+
 def test_a_version_is_twice_the_event_time_in_microseconds() -> None:
     assert version_of(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), now=NOW) == 2_000_000
 

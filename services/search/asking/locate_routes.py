@@ -1,6 +1,6 @@
-"""The route that locates a company in a ranking. It only translates.
+"""The route that locates a company in a ranking. It parses a request, calls the service and returns its answer.
 
-The index blocks; therefore this is a plain function, which runs on the server's worker threads.
+Calls to the index block, so the route is a plain function (not `async`), which runs on the server's worker threads.
 """
 
 from typing import Annotated
@@ -16,7 +16,7 @@ from .schemas import NoQuery
 from .service import SearchService
 from .similar_routes import JSON, QUESTION_PROBLEMS
 
-ASKED = Body(
+LOCATE_BODY = Body(
     openapi_examples={
         "filtered": {
             "summary": "Where is PUMA among the competitors of Nike in Japan?",
@@ -31,7 +31,7 @@ ASKED = Body(
 
 
 def locate_routes(service: SearchService) -> APIRouter:
-    """Return the route on `service`."""
+    """Return the route, which calls `service`."""
     router = APIRouter(tags=["Competitors"], route_class=StrictRoute, dependencies=[needs(Scope.READ)])
 
     @router.post(
@@ -40,10 +40,10 @@ def locate_routes(service: SearchService) -> APIRouter:
         response_model=Located,
         responses=declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS),
     )
-    def locate(asked: Annotated[Locate, ASKED], _: Annotated[NoQuery, Query()]) -> Response:
+    def locate(question: Annotated[Locate, LOCATE_BODY], _: Annotated[NoQuery, Query()]) -> Response:
         """Returns the rank, scores and reasons of `company` in the ranking of a query, even if it is far down, or what
         removes it: a filter, an exclusion, the minimum probability, or a better hit that is the same company.
         """
-        return Response(service.locate(asked).model_dump_json(), media_type=JSON)
+        return Response(service.locate(question).model_dump_json(), media_type=JSON)
 
     return router

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from similarity.company import AttributeValue
 from similarity.search.location import RemovedBy
-from similarity.search.reranking.facts import Relation
+from similarity.search.reranking.fact_effects import Relation
 
 from ..wire.problem_documents import (
     CompanyReference,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from similarity.feedback.protocol import FeedbackEvent
-from similarity.search.reranking.facts import Relation
+from similarity.search.reranking.fact_effects import Relation
 
 from .ranking_schemas import Hit, Ranking, Reason
 

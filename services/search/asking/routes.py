@@ -1,6 +1,6 @@
-"""The routes of the search: queries, companies, health checks. They only translate.
+"""The routes of queries, companies and health checks. They parse requests, call the service and return its answer.
 
-The index blocks; therefore these are plain functions, which run on the server's worker threads.
+Calls to the index block, so the routes are plain functions (not `async`), which run on the server's worker threads.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ FOUND: Responses = {200: {"description": "The company", "headers": {"ETag": ETAG
 
 
 def search_routes(service: SearchService, feedback_trouble: Callable[[], str | None] = lambda: None) -> APIRouter:
-    """Return the routes on `service`. `feedback_trouble`: why the store of feedback does not answer, or None."""
+    """Return the routes on `service`. `feedback_trouble`: returns why the store of feedback fails; None if it works."""
     router = APIRouter()
     router.include_router(similar_routes(service))
     router.include_router(locate_routes(service))
@@ -45,7 +45,7 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         dependencies=[needs(Scope.READ)],
     )
     def companies_find(query: Annotated[FindQuery, Query()]) -> FoundCompanies:
-        """Finds companies by domain, by the beginning of a name or alias, then by words; for search boxes."""
+        """Finds companies by domain, by the beginning of a name or alias, or by a similar name, then by words."""
         return service.find(query)
 
     @router.get(
@@ -90,6 +90,7 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         """Returns 200 while the process runs; checks nothing else."""
         return Alive()
 
+    # The first of STORE_PROBLEMS, INVALID_REQUEST, cannot occur: the route has no parameters.
     @router.get("/readyz", tags=["Operation"], summary="Can it answer?", responses=declared(*STORE_PROBLEMS[1:]))
     def readyz() -> Ready:
         """Returns 200 while the index answers and holds a live generation; names its encoder and the loaded one.

@@ -1,7 +1,7 @@
-"""Requests and responses on companies and readiness, and what other schemas share.
+"""Requests and responses about companies and readiness, and parts that other schemas share.
 
-Facts about a stored document (`updated_at`, `embedded_at`, `language`, `warning`) are beside its `company`, in an
-anchor and in a hit.
+The facts about a stored document (`updated_at`, `embedded_at`, `language`, `warning`) are not members of `company`, but
+of the object that contains it: the response, an anchor or a hit.
 """
 
 from datetime import datetime
@@ -15,9 +15,9 @@ from ..wire.bodies import Closed, Listed
 
 MAX_HITS = 250
 MAX_FILTER_VALUES = 100
+# Longer than most descriptions of companies, and within the limits that servers have for URLs.
 MAX_TEXT_CHARACTERS = 5_000
 
-# Longer than most descriptions of companies, and within the limits that servers have for URLs.
 Text = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_CHARACTERS),
@@ -42,13 +42,13 @@ class CompanyQuery(Closed):
 
     resolve: Literal["exact", "id"] | None = Field(
         default=None,
-        description="`id`: only by id, in its own case. `exact`: only by id, domain, name or alias. Without it, also "
+        description="`id`: only by id, case-sensitive. `exact`: only by id, domain, name or alias. Without it, also "
         "by a similar name.",
     )
 
 
 class ResolveQuery(Closed):
-    """The parameters of a question about one company."""
+    """The parameters of a request for the segments of a company."""
 
     resolve: Literal["exact"] | None = Field(
         default=None,
@@ -82,12 +82,12 @@ class StoredCompany(BaseModel):
     company: CompanyRecord
     updated_at: datetime = Field(description="When the stored facts were true (event time, UTC).")
     embedded_at: datetime = Field(description="When the description was turned into its vector (UTC).")
-    language: str = Field(description="ISO 639 code of the description; `und` if it is too short to tell.")
+    language: str = Field(description="ISO 639 code of the description's language; `und` if it is too short to tell.")
     warning: LanguageWarning = None
 
 
 class Model(BaseModel):
-    """The model whose vectors were compared."""
+    """The model that computed the vectors of the generation."""
 
     encoder_id: str = Field(description="Vectors of one encoder_id are comparable.", examples=["7f9a54bb4fd1bba2"])
     bundle_id: str = Field(description="The encoder with its calibration and card.", examples=["04c1e0f3a2b8d955"])
@@ -101,7 +101,7 @@ class Source(BaseModel):
 
 
 class CompanyAnswer(Source, StoredCompany):
-    """A company, found by its id or another of its names."""
+    """A company and how it was found."""
 
     redirected_from: str | None = Field(
         default=None,
@@ -157,8 +157,12 @@ class Ready(Source):
         examples=["7f9a54bb4fd1bba2"],
     )
     free_text: bool = Field(description="Whether queries in free text work: both encoder ids are equal.")
-    free_text_reason: str | None = Field(default=None, description="If not: why, and what to do.")
+    free_text_reason: str | None = Field(
+        default=None, description="Why free text does not work, and what to do; null if it works."
+    )
     feedback: bool = Field(
         default=True, description="Whether the store of feedback and lists answers; the rest works without it."
     )
-    feedback_reason: str | None = Field(default=None, description="If not: why.")
+    feedback_reason: str | None = Field(
+        default=None, description="Why the store of feedback and lists does not answer; null if it does."
+    )

@@ -48,6 +48,8 @@ from .schemas import CompanyAnswer, DeclaredAttributes, DeclaredType, FindQuery,
 from .shaping import located_members, ranking_members, segment_of
 
 MAX_ERRORS_NAMED = 5
+QUICKLY_NAMED = 1_000
+"""Looking up more companies is heavy work: 10,000 exclusions that nobody knows take over a second."""
 
 
 class SearchService:
@@ -56,6 +58,8 @@ class SearchService:
     `workspace`: the store of the shortlists that queries exclude, and of verdicts; None if there are none.
     `cursor_key`: secret that signs cursors. Several processes need the same key; without one, a cursor is valid only in
     the process that issued it. `before_each`: called before each of several queries; it may raise, to stop.
+    `before_much`: called before more than QUICKLY_NAMED exclusions or members of a list are looked up; it may
+    raise.
     """
 
     def __init__(
@@ -65,9 +69,11 @@ class SearchService:
         *,
         cursor_key: bytes | None = None,
         before_each: Callable[[], None] = lambda: None,
+        before_much: Callable[[], None] = lambda: None,
     ) -> None:
         self.searcher = searcher
         self.before_each = before_each
+        self._before_much = before_much
         self._workspace = workspace
         self._counts = RecentCounts(searcher.index)
         self._cursors = Cursors(cursor_key or secrets.token_bytes(32))
@@ -99,10 +105,10 @@ class SearchService:
         first = members["anchors"][0]
         return SimilarToText(**members, text=query.text, language=first.language, warning=first.warning)
 
-    def rank(self, question: Question) -> Ranking:
-        """Return the hits of a question. Raises what `Searcher.search` raises."""
+    def rank(self, question: Question, *, by_id: bool = False) -> Ranking:
+        """Return the hits of a question; `by_id` as in `ranking`. Raises what `Searcher.search` raises."""
         started = time.perf_counter()
-        return Ranking(**self._members(question, self.ranking(question), started))
+        return Ranking(**self._members(question, self.ranking(question, by_id=by_id), started))
 
     def rank_all(self, batch: Batch) -> BatchAnswer:
         """Return one entry per query of the batch: its hits, or the problem document of its error."""
@@ -128,8 +134,10 @@ class SearchService:
         location = self.searcher.locate(self.asked(asked), asked.company)
         return Located(**located_members(location, asked.company), took_ms=_milliseconds_since(started))
 
-    def ranking(self, question: Question) -> LibraryRanking:
+    def ranking(self, question: Question, *, by_id: bool = False) -> LibraryRanking:
         """Return the ranking of a question, from the page that its cursor names.
+
+        `by_id`: its anchors and negatives are ids, never names.
 
         Raises:
             Problem: the cursor belongs to another query.
@@ -137,7 +145,7 @@ class SearchService:
 
         Also raises the exceptions of `Searcher.search`.
         """
-        asked = self.asked(question)
+        asked = replace(self.asked(question), by_id=by_id)
         after = self._cursors.read(question.cursor, digest=asked.digest()) if question.cursor else None
         return self.searcher.search(asked, after=after)
 
@@ -148,6 +156,8 @@ class SearchService:
             UnknownCompany, AmbiguousCompany: a reference matches no company, or several; the message names the first
                 few such references.
         """
+        if len(references) > QUICKLY_NAMED:
+            self._before_much()
 
         def run_once() -> dict[str, Resolved]:
             resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
@@ -174,6 +184,8 @@ class SearchService:
                 f"the excluded lists have {count:,} companies together, and a query excludes at most {MAX_EXCLUDED:,}; "
                 "exclude fewer lists"
             )
+        if count + len(question.exclude) > QUICKLY_NAMED:
+            self._before_much()
         return replace(question.asked(), exclude_lists=lists)
 
     def verdicts(self, anchor: str, user: str) -> dict[str, FeedbackEvent]:

@@ -1,6 +1,6 @@
-"""The addresses that ask for competitors. They only translate: parse, ask the service, hand back its answer.
+"""The routes that return competitors. They parse requests, call the service and return its answer.
 
-The index blocks, so these are plain functions and run on the server's worker threads.
+Calls to the index block, so the routes are plain functions (not `async`), which run on the server's worker threads.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ Reference = Annotated[
     Path(
         min_length=1,
         max_length=MAX_NAME_CHARACTERS,
-        description="A company's id; its domain, name or an alias will do as well.",
+        description="A company's id, domain, name or alias.",
         examples=["nike"],
     ),
 ]
@@ -62,15 +62,18 @@ TABLE: dict[str, Any] = {
     "schema": {"type": "string"},
     "example": "rank,id,name,domain,country,industry,score,probability,reason,warning\r\n",
 }
-ETAG = {"description": "Send it as `If-None-Match` to be told that nothing has changed.", "schema": {"type": "string"}}
-UNCHANGED: Responses = {NOT_MODIFIED: {"description": "What `If-None-Match` names is still the answer"}}
+ETAG = {
+    "description": "Send it as `If-None-Match` to get status 304 if nothing has changed.",
+    "schema": {"type": "string"},
+}
+UNCHANGED: Responses = {NOT_MODIFIED: {"description": "The answer is still the one that `If-None-Match` names"}}
 RANKED: Responses = {
     200: {"description": "The hits, best first", "content": {**TABLE_CONTENT, CSV: TABLE}, "headers": {"ETag": ETAG}},
 }
 
 
 def similar_routes(service: SearchService) -> APIRouter:
-    """The questions that `service` answers."""
+    """Return the routes on `service`."""
     router = APIRouter(tags=["Competitors"], route_class=StrictRoute, dependencies=[needs(Scope.READ)])
 
     @router.get(
@@ -80,10 +83,10 @@ def similar_routes(service: SearchService) -> APIRouter:
         responses={**RANKED, **UNCHANGED, **declared(*QUESTION_PROBLEMS)},
     )
     def similar(request: Request, company_id: Reference, query: Annotated[SimilarQuery, Query()]) -> Response:
-        """The companies whose descriptions are nearest to this one's, best first, without itself.
+        """Returns the companies nearest to this one by their descriptions, best first, without the company itself.
 
-        Compares stored vectors; only `reasons` runs the encoder. `redirected_from` is set where a domain,
-        name or alias was asked for instead of the id; `confidence` says how sure it is that this company is meant.
+        Compares stored vectors; only `reasons` runs the encoder. `redirected_from` is set if the path
+        contains a domain, name or alias, not the id; `confidence` says how sure it is that this company is meant.
         """
         ranking = service.similar_to_company(company_id, query)
         return ranked(service, request, ranking, query.format, lambda: query.question(Anchor(company=company_id)))
@@ -95,7 +98,7 @@ def similar_routes(service: SearchService) -> APIRouter:
         responses={**RANKED, **UNCHANGED, **declared(*QUESTION_PROBLEMS)},
     )
     def similar_text(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
-        """The companies nearest to a description in your own words.
+        """Returns the companies nearest to a description in your own words.
 
         Needs the encoder of the live generation; `/readyz` says whether it is loaded.
         """
@@ -104,30 +107,30 @@ def similar_routes(service: SearchService) -> APIRouter:
 
     @router.post(
         "/similar",
-        summary="Competitors, asked in full",
+        summary="Competitors of a query",
         response_model=Ranking,
         responses={**RANKED, **declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS)},
     )
     def similar_question(
         request: Request, question: Annotated[Question, ASKED], query: Annotated[FormatQuery, Query()]
     ) -> Response:
-        """The whole question in a body: several anchors with weights, free words among them, negatives, filters,
-        ranges, and more exclusions than an address can carry.
+        """Returns the companies nearest to a query, which may have several anchors with weights (companies or free
+        texts), negatives, filters, ranges, and more exclusions than a URL can hold.
 
-        An anchor that nobody knows is one of `misses`; only if no anchor is left is the answer a problem.
+        `misses` lists the anchors and negatives that cannot be used; if no anchor can be used, the answer is a problem.
         """
         return ranked(service, request, service.rank(question), query.format, lambda: question)
 
     @router.post(
         "/similar/batch",
-        summary="Several questions at once",
+        summary="Several queries at once",
         response_model=BatchAnswer,
         responses=declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS),
     )
     def similar_batch(batch: Batch, _: Annotated[NoQuery, Query()]) -> Response:
-        """Up to 100 questions, answered in order and from one generation, each with a status of its own.
+        """Returns the rankings of up to 100 queries, in order and from one generation, each with its own status.
 
-        `reasons` is 0 by default here, and at most 50 for all questions together.
+        `reasons` is 0 by default here, and at most 50 for all queries together.
         """
         return Response(service.rank_all(batch).model_dump_json(), media_type=JSON)
 
@@ -135,7 +138,7 @@ def similar_routes(service: SearchService) -> APIRouter:
 
 
 def _with_notes(table: Response, ranking: Ranking) -> Response:
-    """Say in headers of a table what it has no place for: references that name no company, and warnings."""
+    """Add the misses and warnings of a ranking, which a table cannot hold, as headers of its response."""
     if ranking.misses:
         table.headers["Misses"] = names_header(each.asked for each in ranking.misses)
     if ranking.warnings:
@@ -152,22 +155,22 @@ def ranked(
     *,
     further: Sequence[str] = (),
 ) -> Response:
-    """A ranking as finished JSON, or as a table if that is wanted; 304 if the caller has it already.
+    """Return a ranking as JSON, or as a table if the request asks for one; 304 if the client has it already.
 
-    `further`: members that only its hits have, for the table. XLSX also has the caller's verdicts and notes, and the
-    question as a sheet of its own.
+    `further`: members that only these hits have, for the table. XLSX also has the caller's verdicts and notes, and a
+    sheet with the query.
     """
     wanted = wanted_format(chosen, request.headers.get("accept", ""))
     if wanted == "xlsx":
         anchor = next((each.company.id for each in ranking.anchors if each.company), None)
         verdicts = service.verdicts(anchor, request.scope.get(CALLER, LOCAL).name) if anchor else {}
-        # Without an ETag: the file holds the time at which it was made.
+        # Without an ETag, because the file contains the time at which it was made.
         sheets = {SHEET: question_rows(question(), ranking, at=utc_now())}
         rows = xlsx_rows(ranking, verdicts, further)
         return _with_notes(table_response(rows, wanted, name=file_name(ranking), sheets=sheets), ranking)
     if wanted == "csv":
         response = _with_notes(table_response(csv_rows(ranking, further), wanted, name=file_name(ranking)), ranking)
     else:
-        # A sixth quicker than leaving it to FastAPI (benchmarks/service.py).
+        # A sixth faster than serialization by FastAPI (benchmarks/service.py).
         response = Response(ranking.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
     return with_etag(request, response)

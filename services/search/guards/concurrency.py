@@ -24,12 +24,13 @@ from .refusals import REFUSED, header, is_open, refuse, secret_in
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
 SECONDS_TO_LEAVE_ROOM = 600.0
+"""How long a permit is kept free for other keys after the last request of one of them."""
 BUSY = "the service is working on as many requests as it can; send the request again in a second"
 log = logging.getLogger(__name__)
 
 
 def is_heavy(scope: Scope) -> bool:
-    """Return whether a request is heavy by its method and path: it has one of HEAVY_PATHS, or free text by GET."""
+    """Return whether method and path make a request heavy: one of HEAVY_PATHS, or free text in the URL."""
     path: str = scope["path"]
     return path in HEAVY_PATHS or (path == "/similar" and scope["method"] in {"GET", "HEAD"})
 
@@ -40,12 +41,13 @@ class Gate:
     A request waits in the queue for at most `seconds`. The next permit goes to the request that has waited longest,
     among those whose key may take one. `key` is the API key of a request; None if it has none.
 
-    No key can keep the others out of the queue: if it is full, a new request takes the slot of the last request of the
-    key with the most waiting requests, if its own key then has no more waiting requests than that key.
+    No key can keep the others out of the queue. If the queue is full, a new request may take the slot of another one:
+    of the last request of the key with the most waiting requests. It may do so if its own key then has no more waiting
+    requests than that key.
 
-    No key can hold all permits, if there are several, while another key uses the gate (it sent a request in the last
-    SECONDS_TO_LEAVE_ROOM). With `leaves_room`, a key can never hold all permits: for heavy requests, because another
-    key's first request would wait long for one of them to end.
+    A gate with several permits keeps one free for other keys: no key can hold all permits while another key uses the
+    gate, that is, has sent a request in the last SECONDS_TO_LEAVE_ROOM. With `leaves_room`, it always keeps one free:
+    for heavy requests, because the first request of another key would wait long for one of them to end.
     """
 
     def __init__(self, *, at_once: int, queue: int, seconds: float, leaves_room: bool = False) -> None:
@@ -58,7 +60,7 @@ class Gate:
         # whether the request has a permit.
         self._waiting: dict[asyncio.Future[bool], bytes | None] = {}
         self._inside: Counter[bytes | None] = Counter()
-        # The last two keys that sent a request, and when: enough to know whether another key than a given one did.
+        # The two keys with the latest requests, and their times. Of two keys at least one is not the key in question.
         self._last_requests: dict[bytes | None, float] = {}
 
     @property

@@ -30,8 +30,8 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-cache",
 }
 REQUEST_ID = "X-Request-Id"
-# Random ids as proxies, traces and clients make them. The id goes into the log and the audit record, from which nothing
-# is erased, so a text that may be a name, a company id or a key is not accepted.
+# Random ids as proxies, tracers and clients make them. The id goes into the log and the audit record, from which
+# nothing is erased, so a text that may be a name, a company id or a key is not accepted.
 REQUEST_ID_PATTERN = re.compile(r"[0-9a-fA-F]{16}|[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -57,8 +57,8 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        identity = _identity(scope)
-        request_id.set(identity)
+        current_id = _request_id_of(scope)
+        request_id.set(current_id)
         started = False
 
         async def send_with_headers(message: Message) -> None:
@@ -68,13 +68,13 @@ class Envelope:
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
-                headers[REQUEST_ID] = identity
+                headers[REQUEST_ID] = current_id
                 # Checked when the answer begins, because the service may begin to stop while the route runs.
                 if self._lifecycle.stopping or scope.get("state", {}).get(BEYOND_LIMIT):
                     headers["Connection"] = "close"
             await send(message)
 
-        # Range is ignored, as RFC 9110 allows: an invalid one would be answered in plain text.
+        # The header Range is ignored, as RFC 9110 allows: Starlette answers an invalid one in plain text.
         inner = {**scope, "headers": [each for each in scope["headers"] if each[0] != b"range"]}
         if scope["method"] == "HEAD":
             inner["method"] = "GET"
@@ -88,8 +88,7 @@ class Envelope:
                 problem = Problem(problems.STOPPING, "the service stopped before the answer was ready; send it again")
                 await problem_response(problem, path=scope["path"])(inner, receive, send_with_headers)
         except Exception:
-            # A part of the answer is already sent, so the server must cut the connection.
-            if started:
+            if started:  # a part of the answer is sent, so the server must cut the connection
                 raise
             # Quoted, because a path may contain line breaks.
             log.exception("%s %r failed", scope["method"], scope["path"])
@@ -106,6 +105,6 @@ def closing_answer(problem: Problem) -> bytes:
     return f"HTTP/1.1 {status} {status.phrase}\r\n{lines}\r\n".encode() + body
 
 
-def _identity(scope: Scope) -> str:
+def _request_id_of(scope: Scope) -> str:
     given = (header(scope, b"x-request-id") or b"").decode("latin-1")
     return given if REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(8)

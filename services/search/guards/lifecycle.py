@@ -1,8 +1,9 @@
-"""Graceful stop: announce it, accept requests for a while, then finish the requests under way.
+"""Graceful stop: announce it, accept requests for a while, then finish the running requests.
 
 On SIGTERM `/readyz` answers 503, so that a load balancer sends new requests elsewhere, and every answer
-asks its client to close the connection. Requests are still taken for `drain_seconds`. Then the server
-stops listening, finishes the requests under way, and ends. A second signal, or Ctrl-C, skips the waiting.
+asks its client to close the connection. Requests are still accepted for `drain_seconds` (the drain period). Then
+the server stops listening, finishes the running requests, and ends. A second signal, or Ctrl-C, ends the drain
+period at once.
 """
 
 import signal
@@ -14,7 +15,7 @@ import uvicorn
 
 
 class Lifecycle:
-    """Whether the service is about to stop, and since when."""
+    """Whether the service is stopping, and whether its drain period is over."""
 
     def __init__(self, *, drain_seconds: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._drain_seconds = drain_seconds
@@ -28,7 +29,7 @@ class Lifecycle:
 
     @property
     def stopping(self) -> bool:
-        """Whether it has been told to stop."""
+        """Whether `stop` has been called."""
         return self._stop_at is not None
 
     @property
@@ -38,21 +39,21 @@ class Lifecycle:
 
 
 class DrainingServer(uvicorn.Server):
-    """Goes on after SIGTERM until `lifecycle` has drained."""
+    """A server that answers requests after SIGTERM until the drain period of `lifecycle` is over."""
 
     def __init__(self, config: uvicorn.Config, *, lifecycle: Lifecycle) -> None:
         super().__init__(config)
         self._lifecycle = lifecycle
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Called for SIGTERM and SIGINT."""
-        first = not self._lifecycle.stopping
+        """Begin the drain period at the first SIGTERM; after any other signal, stop now (called by uvicorn)."""
+        is_first = not self._lifecycle.stopping
         self._lifecycle.stop()
-        if sig != signal.SIGTERM or not first:
+        if sig != signal.SIGTERM or not is_first:
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: whether to stop now."""
+        """Return whether to stop now (called by uvicorn ten times a second)."""
         if self._lifecycle.drained and not self.should_exit:
             super().handle_exit(signal.SIGTERM, None)
         return await super().on_tick(counter)

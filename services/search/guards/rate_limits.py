@@ -4,6 +4,7 @@ The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy
 remaining tokens.
 """
 
+import asyncio
 import math
 import time
 from collections import OrderedDict
@@ -39,6 +40,12 @@ class Allowance:
 
 # The page loads about twenty files, and several people may share an address.
 OPEN_ALLOWANCE = Allowance(rate=100, burst=400)
+# More than a few load balancers and probes send. Beyond it a health check waits, and is not refused: behind a proxy a
+# stranger may have the address of a probe. A probe of Kubernetes gives up after a second.
+HEALTH_ALLOWANCE = Allowance(rate=20, burst=100)
+SECONDS_OF_A_HEALTH_CHECK = 0.5
+# Waiting ones hold their connections, so there must be few of them.
+MOST_WAITING_HEALTH_CHECKS = 250
 
 
 class TokenBuckets:
@@ -87,8 +94,8 @@ class RateLimits:
 
     A caller is the name of a key; without keys, the address of a client. A request that `heavy` recognises costs ten
     tokens; one that turns out to be heavy later pays the rest then (`concurrency.begin_heavy_work`). Requests for open
-    paths are counted separately, by address; health checks are not counted. An address over that limit loses its
-    connection, and with it the requests that it has pipelined.
+    paths are counted separately, by address. An address over that limit loses its connection, and with it the requests
+    that it has pipelined; its health checks, which are counted by themselves, wait SECONDS_OF_A_HEALTH_CHECK.
     """
 
     def __init__(
@@ -105,12 +112,16 @@ class RateLimits:
         self._callers = TokenBuckets(callers, clock=clock) if callers else None
         self._process = TokenBuckets(process, clock=clock) if process else None
         self._open = TokenBuckets(open_paths, clock=clock) if open_paths else None
+        self._health = TokenBuckets(HEALTH_ALLOWANCE, clock=clock) if open_paths else None
+        self._waiting = 0
         self._heavy = heavy
         self._policy = f'"caller";q={callers.burst:.0f};w={callers.seconds_to_refill}' if callers else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
+            if scope["type"] == "http":
+                await self._slow_down(client_address(scope))
             await self._app(scope, receive, send)
             return
         try:
@@ -124,6 +135,16 @@ class RateLimits:
             await refuse(problem, scope, receive, send, headers=headers)
             return
         await self._app(scope, receive, send)
+
+    async def _slow_down(self, address: str) -> None:
+        """Let a health check wait if the address has sent too many."""
+        if self._health is None or self._health.take(address) or self._waiting >= MOST_WAITING_HEALTH_CHECKS:
+            return
+        self._waiting += 1
+        try:
+            await asyncio.sleep(SECONDS_OF_A_HEALTH_CHECK)
+        finally:
+            self._waiting -= 1
 
     def _take(self, scope: Scope) -> None:
         name = caller_name(scope)

@@ -39,7 +39,7 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def secret_in(authorization: bytes | None) -> bytes | None:
-    """Return the secret in an `Authorization` header; None if it is not "Bearer" in any case and one more word."""
+    """Return the secret in an `Authorization` header; None if it is not "Bearer" (case-insensitive) and one word."""
     words = (authorization or b"").split()
     return words[1] if len(words) == 2 and words[0].lower() == b"bearer" else None
 
@@ -51,7 +51,7 @@ def client_address(scope: Scope) -> str:
 
 
 def network_of(host: str) -> str:
-    """Return the address as rate limits count it: the /64 of an IPv6 address, because a customer has all of it.
+    """Return the address as rate limits count it; for IPv6, its /64 network, all of which one client can use.
 
     An IPv4-mapped address such as ::ffff:192.0.2.1 counts as its IPv4 address.
     """

@@ -38,7 +38,9 @@ class ConnectionWithDeadlines(H11Protocol):
     SECONDS_UNTIL_COUNTED without any, so that one whose first request is on its way is not ended as idle.
 
     `refusal`: called with the bytes of a new request; returns a response to send instead of calling the application, or
-    None. A request that was sent before the last response was complete (pipelining) waits SECONDS_BETWEEN_PIPELINED.
+    None.
+
+    A request that was sent before the last response was complete (pipelining) waits SECONDS_BETWEEN_PIPELINED.
 
     The parser is always h11, also where httptools is installed: the two treat malformed requests differently, and the
     tests cover h11.
@@ -61,7 +63,7 @@ class ConnectionWithDeadlines(H11Protocol):
         self._answer_deadline: asyncio.TimerHandle | None = None
         self._answer_seconds_left = self.answer_seconds
         self._pause_timer: asyncio.TimerHandle | None = None
-        self._held = 0
+        self._unread_bytes = 0
 
     @property
     def idle(self) -> bool:
@@ -70,11 +72,11 @@ class ConnectionWithDeadlines(H11Protocol):
 
     @property
     def unread(self) -> int:
-        """Size of the response that is in memory because the client has not read all of it.
+        """Size in bytes of the response that is in memory because the client has not read all of it.
 
         From Python 3.12 on, asyncio keeps a response in memory until its last byte is sent.
         """
-        return self._held
+        return self._unread_bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client has connected: start the deadline for its first request."""
@@ -86,7 +88,7 @@ class ConnectionWithDeadlines(H11Protocol):
         if self.client is not None:
             self.address = network_of(self.client[0])
         self._count_timer = self.loop.call_later(SECONDS_UNTIL_COUNTED, self._count)
-        self._await_head()
+        self._start_head_deadline()
 
     def data_received(self, data: bytes) -> None:
         """The client has sent a part of a request head or body."""
@@ -97,10 +99,10 @@ class ConnectionWithDeadlines(H11Protocol):
         if at_start and self._refuse_early(data):
             return
         super().data_received(data)
-        if self._unread_response:
+        if self._has_unread_response:
             self.flow.pause_reading()
         if self.cycle is None or self.cycle.response_complete:
-            self._await_head()
+            self._start_head_deadline()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what the parser refused, and close.
@@ -115,7 +117,7 @@ class ConnectionWithDeadlines(H11Protocol):
 
     def handle_events(self) -> None:
         """Process the received bytes; also called when a response is complete, for a pipelined request."""
-        if self._pause_timer is not None or self._unread_response:
+        if self._pause_timer is not None or self._has_unread_response:
             return
         before = self.cycle
         super().handle_events()
@@ -133,7 +135,7 @@ class ConnectionWithDeadlines(H11Protocol):
         if pipelined and not self.transport.is_closing():
             self._pause_timer = self.loop.call_later(SECONDS_BETWEEN_PIPELINED, self._go_on)
         super().on_response_complete()
-        if self._pause_timer is not None or self._unread_response:
+        if self._pause_timer is not None or self._has_unread_response:
             self.flow.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -152,20 +154,20 @@ class ConnectionWithDeadlines(H11Protocol):
     def pause_writing(self) -> None:
         """The client reads the response more slowly than the application writes it: start the deadlines."""
         super().pause_writing()
-        self._held = self.transport.get_write_buffer_size()
+        self._unread_bytes = self.transport.get_write_buffer_size()
         self.open_connections.answered(self)
         if self._write_deadline is None:
-            self._await_reading()
+            self._start_write_deadline()
             self._answer_deadline = self.loop.call_later(self._answer_seconds_left, self._end_incomplete)
 
     def resume_writing(self) -> None:
         """The client has read all that was buffered."""
-        self._held = 0
+        self._unread_bytes = 0
         self._write_deadline = _cancel(self._write_deadline)
         if self._answer_deadline is not None:
             self._answer_seconds_left = max(0.0, self._answer_deadline.when() - self.loop.time())
             self._answer_deadline = _cancel(self._answer_deadline)
-        is_complete = self._unread_response
+        is_complete = self._has_unread_response
         super().resume_writing()
         if is_complete and self._pause_timer is None and not self.transport.is_closing():
             self._go_on()
@@ -194,36 +196,36 @@ class ConnectionWithDeadlines(H11Protocol):
         for timer in (self.timeout_keep_alive_task, self._head_deadline):
             _cancel(timer)
         self._head_deadline = None
-        self._await_head()
+        self._start_head_deadline()
         self.open_connections.used(self)
         return True
 
     @property
-    def _unread_response(self) -> bool:
+    def _has_unread_response(self) -> bool:
         """Whether no request is in progress, and the client has not read the last response completely."""
         return self.flow.write_paused and (self.cycle is None or self.cycle.response_complete)
 
     def _go_on(self) -> None:
         self._pause_timer = None
-        if not self._unread_response:
+        if not self._has_unread_response:
             self.flow.resume_reading()
             self.handle_events()
 
-    def _await_head(self) -> None:
+    def _start_head_deadline(self) -> None:
         if self._head_deadline is None:
             self._head_deadline = self.loop.call_later(self.head_seconds, self.end)
 
-    def _await_reading(self) -> None:
+    def _start_write_deadline(self) -> None:
         """End the connection if the client reads nothing for `write_seconds`; otherwise check again after that time."""
         waiting = self.transport.get_write_buffer_size()
 
-        def look() -> None:
+        def check() -> None:
             if self.transport.get_write_buffer_size() < waiting:
-                self._await_reading()
+                self._start_write_deadline()
             else:
                 self.end()
 
-        self._write_deadline = self.loop.call_later(self.write_seconds, look)
+        self._write_deadline = self.loop.call_later(self.write_seconds, check)
 
     def _end_incomplete(self) -> None:
         """End the connection if the application still has parts of the response to send."""

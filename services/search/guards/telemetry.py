@@ -17,7 +17,7 @@ from .metrics import ServiceMetrics
 from .refusals import OPEN_FOLDER, REFUSED
 
 NO_ROUTE = "-"
-"""The route of a request that reached none."""
+"""The route in logs and metrics for a request that no route matched."""
 
 METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
@@ -30,7 +30,7 @@ Tracing: TypeAlias = Callable[[Scope], AbstractContextManager[Any]]
 
 @dataclass(eq=False)
 class Telemetry:
-    """Records each request when its answer is complete: its route template, never its path or body.
+    """Records each request when its answer has ended: its route template, never its path or body.
 
     `clients`: whether the log also holds the address of the client.
     """
@@ -43,42 +43,42 @@ class Telemetry:
     clock: Callable[[], float] = time.perf_counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         with (self.tracing or nullcontext)(scope) as span:
-            await self._noted(scope, receive, send, span)
+            await self._answer(scope, receive, send, span)
 
-    async def _noted(self, scope: Scope, receive: Receive, send: Send, span: Any) -> None:
-        started, status, noted = self.clock(), 0, False
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, span: Any) -> None:
+        started, status, is_recorded = self.clock(), 0, False
 
-        def note() -> None:
-            nonlocal noted
-            if not noted:
-                noted = True
-                self._note(scope, status, self.clock() - started, span)
+        def record_once() -> None:
+            nonlocal is_recorded
+            if not is_recorded:
+                is_recorded = True
+                self._record(scope, status, self.clock() - started, span)
 
-        async def send_and_see(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
             if message["type"] == "http.response.body" and not message.get("more_body", False):
-                note()
+                record_once()
 
         self.metrics.in_flight.inc()
         try:
-            await self.app(scope, receive, send_and_see)
+            await self.app(scope, receive, send_and_record)
         except Exception:
             status = 500
             raise
         finally:
             self.metrics.in_flight.dec()
             # The answer is incomplete after an error, or if the client hung up.
-            note()
+            record_once()
 
-    def _note(self, scope: Scope, status: int, seconds: float, span: Any) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float, span: Any) -> None:
         route, caller, refused = route_of(scope), scope.get(CALLER), scope.get(REFUSED)
         method = scope["method"] if scope["method"] in METHODS else "other"
         self.metrics.request_seconds.labels(route, method, str(status)).observe(seconds)
@@ -109,9 +109,9 @@ def route_of(scope: Scope) -> str:
 
 
 def open_telemetry() -> Tracing:
-    """Return spans of the OpenTelemetry API. The process that starts the service configures their exporter.
+    """Return the function that opens spans with the OpenTelemetry API. It configures no exporter.
 
-    `opentelemetry-instrument python -m services.search` does so from OTEL_ variables.
+    `opentelemetry-instrument python -m services.search` configures one from OTEL_ variables.
 
     Raises:
         InvalidInput: the package opentelemetry-api is not installed.

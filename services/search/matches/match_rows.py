@@ -24,15 +24,15 @@ from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 GZIP_MAGIC = b"\x1f\x8b"
 IS_EXCEL = "this is an Excel file or an archive; save the list as CSV (in Excel: CSV UTF-8) and send it as text/csv"
 MAX_CELLS = 100
-"""The limit of the cells of a line of plain text; a line of a spreadsheet has fewer."""
+"""Maximum number of cells in a line of plain text; a line of a spreadsheet has fewer."""
 
 LINE_NUMBER = re.compile(r"\s*[0-9]{1,4}[.)]\s+(?=\S)")
 TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")
-"""Behind a name, as news write it: (NASDAQ: PEP)."""
+"""A ticker after a name, as news articles write it: (NASDAQ: PEP)."""
 BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
-"""Without the exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
+"""A ticker without its exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
 
-# Usual names of the columns of such lists, as `column_key` writes them; a "company" in front is left out.
+# Usual names of the columns of lists, as `column_key` writes them, without a leading "company".
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "name": ("name", "company", "organisation", "organization", "firm", "firma", "unternehmen", "entreprise"),
     "domain": ("domain", "website", "websiteurl", "url", "web", "homepage", "site"),
@@ -45,7 +45,7 @@ class ListRow:
     """One row, or the reason why it cannot be used."""
 
     number: int
-    row: MatchRow
+    cells: MatchRow
     unreadable: str = ""
 
 
@@ -76,7 +76,7 @@ def rows_of_table(raw: bytes) -> ListRows:
     """Return the rows of a CSV table (also with semicolons or tabs) whose first line names the columns.
 
     Raises:
-        Problem: no column is a name or a website, or there are too many rows.
+        Problem: the table cannot be read, no column is a name or a website, or there are no rows or too many.
     """
     if raw.startswith((ZIP_MAGIC, OLE_MAGIC)):
         raise _invalid(IS_EXCEL)
@@ -101,17 +101,17 @@ def rows_of_table(raw: bytes) -> ListRows:
         for row in rows
     ]
     unused = [column for column in rows[0].record if column not in columns.values()]
-    return ListRows(listed, tuple(map(_printable, unused)))
+    return ListRows(listed, tuple(map(_encodable, unused)))
 
 
 def rows_of_lines(raw: bytes) -> ListRows:
-    """Return a row for each line that is not blank: a name, a website, or cells between tabs, one of them a website.
+    """Return a row for each line that is not blank: a name, a website, or both, separated by tabs.
 
-    A country behind the last comma of a name ("Delta, USA") is the row's country. A number in front ("1. Delta") and a
+    A country after the last comma of a name ("Delta, USA") is the row's country. A leading number ("1. Delta") and a
     ticker in brackets at the end are left out, and so is a first line that only names columns.
 
     Raises:
-        Problem: its encoding is unknown, or there are too many lines.
+        Problem: the text cannot be read, or there are no lines or too many.
     """
     if raw.startswith((ZIP_MAGIC, OLE_MAGIC)):
         raise _invalid(IS_EXCEL)
@@ -129,14 +129,14 @@ def rows_of_lines(raw: bytes) -> ListRows:
 
 
 def _names_columns(line: str) -> bool:
-    """Return whether each cell of a line is a heading, and one that of a name or a website."""
+    """Return whether each cell of a line is a heading, and at least one is a heading of names or websites."""
     cells = [cell for cell in line.strip().split("\t", MAX_CELLS) if cell.strip()]
     fields = [_field_of(cell) for cell in cells]
     return all(fields) and not {"name", "domain"}.isdisjoint(fields)
 
 
-def _printable(name: str) -> str:
-    """Return a name without the half surrogate pairs that invalid bytes become, which no answer can have."""
+def _encodable(name: str) -> str:
+    """Return a name with "?" for the surrogates that stand for invalid bytes: a response in UTF-8 cannot hold them."""
     return name.encode("utf-8", "replace").decode()
 
 
@@ -152,13 +152,13 @@ def _cells(line: str) -> dict[str, str]:
     names = [cell for cell in cells if cell not in websites]
     # "Booking.com" may be a name too; an address with a path or an @ is not.
     bare = [cell for cell in websites if "/" not in cell and "@" not in cell]
-    words = next(iter(names + bare), "")
-    name, country = _without_country(without_ticker(words))
+    name_cell = next(iter(names + bare), "")
+    name, country = _without_country(without_ticker(name_cell))
     return {"name": name, "domain": next(iter(websites), ""), "country": country}
 
 
 def without_ticker(name: str) -> str:
-    """Return a name without a ticker in brackets behind it; a name that is nothing else is returned unchanged."""
+    """Return a name without the ticker in brackets after it; a name that is only a ticker is returned unchanged."""
     return TICKER.sub("", name).strip() or name
 
 
@@ -174,8 +174,8 @@ def _without_number(line: str) -> str:
 
 
 def _without_country(name: str) -> tuple[str, str]:
-    """Return a name and the country behind its last comma, which may not be a legal form: "SA" is Saudi Arabia, too."""
-    if len(name) > MAX_NAME_CHARACTERS:  # refused later
+    """Return a name and the country after its last comma. A legal form is no country, although "SA" is Saudi Arabia."""
+    if len(name) > MAX_NAME_CHARACTERS:  # it is refused later
         return name, ""
     before, _, after = (part.strip() for part in name.rpartition(","))
     is_country = before and country_code(after) and core_of(name) != core_of(before)

@@ -1,4 +1,4 @@
-"""Matches the rows of a list: from parsed rows to response models."""
+"""Matches the parsed rows of a list with companies, and returns the response models."""
 
 import time
 from collections.abc import Callable
@@ -21,7 +21,7 @@ SECONDS_TO_SEARCH = 20.0
 
 @dataclass(frozen=True, slots=True)
 class MatchService:
-    """Matches with the live generation of `index`. `clock` limits the time spent on a list."""
+    """Matches lists with the live generation of `index`, each for at most SECONDS_TO_SEARCH by `clock` (seconds)."""
 
     index: CompanyIndex
     clock: Callable[[], float] = time.monotonic
@@ -39,7 +39,9 @@ class MatchService:
         def answer(row: ListRow) -> MatchedRow:
             if row.unreadable:
                 return _answer(row, Match(miss=row.unreadable))
-            asked = ListedCompany(name=without_ticker(row.row.name), domain=row.row.domain, country=row.row.country)
+            asked = ListedCompany(
+                name=without_ticker(row.cells.name), domain=row.cells.domain, country=row.cells.country
+            )
             match = matcher.match(asked)
             shorter = without_bare_ticker(asked.name)
             if match.company is None and shorter != asked.name:
@@ -60,7 +62,7 @@ def _answer(row: ListRow, match: Match) -> MatchedRow:
     company = None if match.company is None else reference_of(match.company)
     return MatchedRow(
         row=row.number,
-        asked=row.row,
+        asked=row.cells,
         id=company.id if company else None,
         company=company,
         confidence=match.confidence,

@@ -1,11 +1,13 @@
 // "Add it": a company that the index lacks, from a small form, where the caller may write.
 
 import { ProblemError, ask, isKind } from "./ask.js";
-import { byId } from "./dom.js";
+import { byId, el } from "./dom.js";
 import { companyLink, goToCompany } from "./links.js";
 
 const LONGEST_ID = 64;
 const PATIENCE = 30; // seconds until a write that a stream takes over is to be seen
+
+let added = ""; // the id that this form has written: its text can be corrected, and nobody else's company is replaced
 
 const pathOf = (id) => `/companies/${encodeURIComponent(id)}`;
 
@@ -15,6 +17,7 @@ export function startAdding() {
 }
 
 export async function openAdding(name) {
+  added = "";
   for (const id of ["new-description", "new-website"]) byId(id).value = "";
   byId("new-name").value = name;
   showId();
@@ -63,10 +66,12 @@ async function add(event) {
   submit.disabled = true;
   fail("");
   try {
-    const existing = await stored(id);
-    if (existing) return fail("There is a company with this id or name already: ", companyLink(existing, null, `${existing.name} (${existing.id})`));
+    const existing = await stored(id) ?? await stored(name);
+    if (existing && existing.id !== added) return fail("There is a company with this id or name already: ", linkTo(existing, `${existing.name} (${existing.id})`));
     const written = await ask(pathOf(id), { method: "PUT", body: { name, description, ...(domain ? { domain } : {}) } });
+    added = id;
     if (written.status) await untilStored(written.status);
+    if (written.warnings.length) return fail(`It is stored, but ${written.warnings.join("; ")}. `, linkTo({ id }, "Show it as it is"));
     byId("adding").close();
     return await goToCompany(id);
   } catch (error) {
@@ -78,11 +83,13 @@ async function add(event) {
   }
 }
 
+const linkTo = (company, words) => el("span", { onclick: () => byId("adding").close() }, companyLink(company, null, words));
+
 async function stored(id) {
   try {
     return (await ask(pathOf(id), { params: { resolve: "exact" } })).company;
   } catch (error) {
-    if (isKind(error, "unknown-company")) return null;
+    if (isKind(error, "unknown-company", "contested-name")) return null; // several have the name: so may another one
     throw error;
   }
 }

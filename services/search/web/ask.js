@@ -71,8 +71,10 @@ async function newKey(refused) {
   if (sessionStorage.getItem(KEY) !== refused) return true; // another request has got one meanwhile
   keyAsked ??= manners.key(refused !== null).finally(() => { keyAsked = null; });
   const given = await keyAsked;
-  if (given) sessionStorage.setItem(KEY, given);
-  return Boolean(given);
+  if (!given) return false;
+  sessionStorage.setItem(KEY, given);
+  document.dispatchEvent(new CustomEvent("key")); // what was refused before it was given can be asked again
+  return true;
 }
 
 async function sitOut(seconds, signal) {

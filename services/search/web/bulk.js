@@ -32,10 +32,10 @@ function clear() {
 
 function show() {
   const [count, all] = [tickedHits().length, shownHits().length];
+  byId("tick-count").textContent = count ? `${count} selected` : byId("tick-from").value && "None is that likely";
   if (!count && document.activeElement !== byId("tick-from")) byId("tick-from").value = "";
   byId("tick-all").checked = count > 0 && count === all;
   byId("tick-all").indeterminate = count > 0 && count < all;
-  byId("tick-count").textContent = count ? `${count} selected` : "";
   byId("ticked").hidden = count === 0;
   byId("bulk").hidden = all === 0;
   byId("tick-likely").hidden = !shownHits().some(({ probability }) => probability !== null);

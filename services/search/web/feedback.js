@@ -132,7 +132,7 @@ const save = softly(async (changes, { of = about, undoes = null } = {}) => {
     if (done.length) {
       const words = wordsFor(of, done);
       say(words);
-      toast(`${words}.`, !undoes && { label: "Undo", act: () => takeBack(step) });
+      toast(words.replace(/\.?$/, "."), !undoes && { label: "Undo", act: () => takeBack(step) });
     }
   }
   await showPairCount();

@@ -191,6 +191,7 @@ const putBack = softly(async (name, content) => {
   await ask(pathOf(name), { method: "PUT", body: content });
   if (current().list === name) note({ list: "" });
   if (content.companies) await readShortlists();
+  if (byId("lists").open) await openLists();
   say(`${name} restored`);
 });
 

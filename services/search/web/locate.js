@@ -9,7 +9,7 @@ import { nameOf, readNames } from "./names.js";
 import { softly } from "./problems.js";
 import { because } from "./reasons.js";
 import { goToRow, rowOf } from "./results.js";
-import { match, percent } from "./row.js";
+import { anchorButtons, match, percent } from "./row.js";
 import { current, go, questionOf } from "./state.js";
 
 const LAST_RANK = 1000;
@@ -70,7 +70,7 @@ function show(found, free) {
   fill(
     el("div", { class: "located-head" },
       el("p", { class: "title" }, companyLink(company, "name", company.name), siteLink(company.domain, "site"), el("span", { class: "site" }, facts(company))),
-      ...(isItself ? [] : [match(found), el("span", { class: "verdicts" }, ...verdictButtons(found))])),
+      ...(isItself ? [] : [match(found), el("span", { class: "verdicts" }, ...verdictButtons(found)), el("span", {}, ...anchorButtons(company))])),
     ...words.map((each) => el("p", {}, each)),
     el("p", { class: "because" }, ...((!isItself && because({ ...found })) || [])),
     ...found.warnings.map((each) => el("p", { class: "note" }, each)),

@@ -64,7 +64,7 @@ async function load() {
     answer = null;
     byId("answer").hidden = true;
     document.title = `${error.problem.title} · Company similarity`;
-    const typed = isKind(error, "unknown-company", "contested-name") ? current().anchors[0]?.company : null;
+    const typed = isKind(error, "unknown-company", "contested-name", "too-few-words") ? current().anchors[0]?.company : null;
     const isOfSegment = isKind(error, "invalid-request") && error.problem.errors?.some(({ parameter }) => parameter === "segment");
     const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
     showProblem(error.problem, load, [
@@ -117,7 +117,7 @@ function showAnswer(found, signal) {
   say(`${counted(found.hits.length, "company", "companies")} like ${title}`);
   showQuestion(found);
   showApplied();
-  showMisses(found.misses ?? [], removeMisses, found.warnings);
+  showMisses(found.misses ?? [], { remove: removeMisses, replace: replaceMiss }, found.warnings);
   clearLocated();
   showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
   showView(found);
@@ -177,6 +177,11 @@ function removeMisses(misses) {
     if (gone.size) change[place] = current()[place].filter((each) => !gone.has(each.company ?? each.text ?? each));
   }
   go(change).then(() => byId("results-title").focus());
+}
+
+function replaceMiss({ role, asked }, { id }) {
+  const place = role === "anchor" ? "anchors" : "negatives";
+  go({ [place]: current()[place].map((each) => (each.company === asked ? { ...each, company: id } : each)) }).then(() => byId("results-title").focus());
 }
 
 // ---- The start
@@ -250,6 +255,12 @@ function describe(name) {
 function search() {
   setMode("company");
   byId("search").focus();
+}
+
+// On a narrow window it stands below the whole ranking.
+async function showMap() {
+  await loadMap(loading.signal);
+  if (isWanted()) byId("map").scrollIntoView({ block: "nearest" });
 }
 
 // ---- Verdicts and taking it along
@@ -338,7 +349,7 @@ function start() {
   moreButton().addEventListener("click", showMore);
   byId("none").querySelector("button").addEventListener("click", dropFilters);
   byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); });
-  byId("map-toggle").addEventListener("click", () => { note({ map: !isWanted() }); softly(loadMap)(loading.signal); });
+  byId("map-toggle").addEventListener("click", () => { note({ map: !isWanted() }); softly(showMap)(); });
   byId("expand").addEventListener("click", ({ currentTarget: each }) => {
     const isOpen = each.getAttribute("aria-pressed") !== "true";
     each.setAttribute("aria-pressed", String(isOpen));
@@ -347,6 +358,7 @@ function start() {
   isWide.addEventListener("change", () => { if (answer) softly(loadMap)(loading.signal); });
   window.addEventListener("resize", lastly(150, redraw));
   document.addEventListener("row", lastly(30, ({ detail }) => spotlight(detail)));
+  document.addEventListener("key", lastly(30, () => { lookForLists(); showPairCount(); }));
   follow(load);
   if (!current().anchors.length && !current().list && matchMedia("(min-width: 761px)").matches) byId("search").focus();
   refresh();

@@ -27,13 +27,14 @@ export const clearProblem = () => byId("message").replaceChildren();
 
 // Part of the answer may be missing (a company among several that nobody knows); the rest stands. Warnings come first.
 // Of exclusions only the number is told: a pasted list may hold thousands that are not in the index.
-export function showMisses(misses, remove, warnings = []) {
+// A suggestion takes the place of what was missed; the rest of the question stays.
+export function showMisses(misses, { remove, replace }, warnings = []) {
   const excluded = misses.filter(({ role }) => role === "exclude");
   const others = misses.filter(({ role }) => role !== "exclude");
   byId("misses").replaceChildren(...warnings.map((each) => el("p", { class: "note" }, each)), ...others.map((miss) =>
     el("div", { class: "miss" },
       el("p", {}, el("strong", {}, miss.asked), ` is left out: ${miss.detail} `, button("Remove it", () => remove([miss]), { class: "link" })),
-      (miss.suggestions ?? []).length > 0 && el("p", { class: "chips" }, miss.suggestions.map(companyChip)))));
+      (miss.suggestions ?? []).length > 0 && el("p", { class: "chips" }, miss.suggestions.map((company) => button(company.name, () => replace(miss, company), { class: "chip" }))))));
   if (excluded.length) byId("misses").append(el("p", { class: "note" }, `${excludedWords(excluded)} `, button("Forget", () => remove(excluded), { class: "link" })));
 }
 

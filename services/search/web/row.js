@@ -73,7 +73,7 @@ export function open(box, isOpen) {
   toggle.textContent = isOpen ? "less" : "more";
 }
 
-function anchorButtons({ id, name }) {
+export function anchorButtons({ id, name }) {
   return [
     el("button", { type: "button", class: "small", title: "Look for companies like this one, too (+)", "aria-label": `More like ${name}`, onclick: () => addAnchor(id) }, "+ like"),
     el("button", { type: "button", class: "small", title: "Look away from companies like this one (−)", "aria-label": `Unlike ${name}`, onclick: () => addNegative(id) }, "− unlike"),

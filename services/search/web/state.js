@@ -129,6 +129,7 @@ function readAddress({ search, hash } = location) {
   const filters = new Map();
   let last = null; // anchor or negative
   for (const [name, value] of [...new URLSearchParams(search), ...new URLSearchParams(hash.slice(1))]) {
+    if (!value.trim() && name !== "columns") continue;
     if (name === "company" || name === "text") read.anchors.push(last = { [name]: value, weight: 1 });
     else if (name === "weight" && read.anchors.length && Number(value) > 0) read.anchors.at(-1).weight = Number(value);
     else if (name === "unlike") read.negatives.push(last = { company: value });

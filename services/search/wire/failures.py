@@ -84,11 +84,11 @@ def answer_failures(app: FastAPI) -> None:
                 problems.UNKNOWN_ADDRESS, f"there is nothing at {path}{_slash_hint(path)}; /docs lists the addresses"
             )
         elif error.status_code == 405:
-            problem = Problem(
-                problems.METHOD_NOT_ALLOWED, f"{path} does not accept {request.method}{_slash_hint(path)}"
-            )
-            if methods := allowed_methods(app.openapi()["paths"], path):
-                headers["Allow"] = ", ".join(methods)
+            refusal = f"{path} does not accept {request.method}"
+            if methods := ", ".join(allowed_methods(app.openapi()["paths"], path)) or headers.get("Allow"):
+                headers["Allow"] = methods
+                refusal += f", but {methods}"
+            problem = Problem(problems.METHOD_NOT_ALLOWED, f"{refusal}{_slash_hint(path)}; /docs lists the addresses")
         return problem_response(problem, path=path, headers=headers)
 
 

@@ -9,6 +9,6 @@ class AnyPath(PathConvertor):
     regex = "(?s:.*)"
 
 
-def take_line_breaks_in_paths() -> None:
+def match_line_breaks_in_paths() -> None:
     """Let `{name:path}` in routes match line breaks; the route then refuses the reference like any invalid one."""
     register_url_convertor("path", AnyPath())

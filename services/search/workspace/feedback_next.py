@@ -59,8 +59,7 @@ class NextService:
             if not isinstance(by_cosine, Ranking) or not isinstance(by_business, Ranking):
                 continue  # the anchor was deleted
             document = by_cosine.anchors[0].document
-            if document is None or document.id != anchor:
-                continue  # it was deleted, and its id is the name of another company
+            assert document is not None  # noqa: S101  # the anchor is a company, and it was resolved
             known.append(anchor)
             companies[anchor] = document.company
             companies |= {hit.company.id: hit.company for hit in (*by_cosine.hits, *by_business.hits)}
@@ -94,7 +93,7 @@ def _question(anchor: str, rank: Rank) -> Question:
     """Return the query for the neighbours of the company with the id `anchor`, by `rank`."""
     # Only the second stage knows a hit's probability, so it returns all hits that it orders: those by cosine are there.
     k = DEPTH if rank is Rank.COSINE else max(DEPTH, HEAD[rank])
-    return Question(anchors=[Anchor(company=anchor)], rank=rank, k=k, exact=True)
+    return Question(anchors=[Anchor(company=anchor)], rank=rank, k=k, by_id=True)
 
 
 def _record_of(suggestion: Suggestion, companies: dict[str, Company]) -> SuggestionRecord:

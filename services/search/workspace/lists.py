@@ -209,7 +209,7 @@ class ListsService:
         return retry_if_retired(run_once)
 
     def _asked(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
-        return self.search.rank(_question(saved, changes))
+        return self.search.rank(_question(saved, changes), by_id=True)
 
     def _with_ids(self, question: ListQuestion) -> dict[str, Any]:
         """Return the query to store: with ids, so that a list keeps its companies when their names change."""

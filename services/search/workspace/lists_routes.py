@@ -1,4 +1,4 @@
-"""The routes of saved lists. They only translate."""
+"""The routes of saved lists. They parse requests, call the service and return its answer."""
 
 from functools import partial
 from typing import Annotated

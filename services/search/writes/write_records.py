@@ -18,7 +18,7 @@ from .write_schemas import CompanyBody, CompanyLine, DeletionLine
 
 MAX_ID_CHARACTERS = 128
 Declared: TypeAlias = Callable[[], AttributeSchema]
-UNKNOWN_MEMBER = "there is no such member; put free facts under attributes"
+UNKNOWN_MEMBER = "there is no such member; put a website into domain, and free facts under attributes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The routes that change the index. They only translate; all need the scope `write`."""
+"""The routes that change the index. All need the scope `write`.
+
+They parse requests, call the services and return their answers.
+"""
 
 from collections.abc import Iterator
 from typing import Annotated

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from similarity.errors import IndexUnavailable
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.attributes import DECLARED_TYPES
 from similarity.index.sqlite.checksums import (
@@ -16,7 +17,7 @@ from similarity.index.sqlite.checksums import (
     checked_vector,
     document_name,
 )
-from similarity.index.sqlite.files import DamagedRow, damaged_pages
+from similarity.index.sqlite.files import ADVICE, DamagedRow, damaged_pages
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.leases import LEASES
 from similarity.index.sqlite.ledger import LEDGER_TABLES
@@ -32,8 +33,10 @@ DOCUMENTS_OF_NO_GENERATION = (
     "SELECT count(*) FROM documents "
     "WHERE generation NOT IN (SELECT number FROM generations UNION SELECT number FROM retired)"
 )
+# The process of the check finds modules where this one does, also without an installation.
 CHECK_OF_WORDS = """
 import sqlite3, sys
+sys.path[:] = sys.argv[3:]
 from similarity.index.cjk import stored_bigrams
 connection = sqlite3.connect(sys.argv[1], timeout=float(sys.argv[2]), isolation_level=None)
 connection.create_function("stored_bigrams", 1, stored_bigrams, deterministic=True)
@@ -59,12 +62,17 @@ def damaged_words(path: Path, *, busy_timeout: float) -> list[str]:
     """Return a line if the words in the file at `path` differ from its companies, or cannot be read.
 
     Another process checks them, because SQLite 3.40 ends with a segmentation fault at some damaged words.
+
+    Raises:
+        IndexUnavailable: another process has been writing for `busy_timeout` seconds.
     """
-    command = [sys.executable, "-I", "-c", CHECK_OF_WORDS, str(path), str(busy_timeout)]
+    command = [sys.executable, "-I", "-c", CHECK_OF_WORDS, str(path), str(busy_timeout), *sys.path]
     ended = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if ended.returncode == 0:
         return []
     reason = ended.stderr.strip().rpartition("\n")[2] or f"SQLite ended with signal {-ended.returncode}"
+    if reason.endswith("database is locked"):
+        raise IndexUnavailable(f"{path} was not checked to its end: {ADVICE['SQLITE_BUSY']}")
     return [f"the words differ from the companies, or cannot be checked: {reason:.200}"]
 
 

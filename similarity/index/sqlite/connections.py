@@ -130,7 +130,7 @@ class Connections:
         with self._lock:
             if self._closed:
                 raise IndexUnavailable(f"the {self._kind.name} {self._path} was closed; open it again")
-        # Before any use: SQLite would create a missing file, and write behind a gap in the log.
+        # Before any use: SQLite would create a missing file, and write after a gap in the log.
         self._file.require_unharmed()
         with self._lock:
             if self._idle:

@@ -22,8 +22,8 @@ from similarity.index.cjk import stored_bigrams
 from similarity.index.sqlite import files as sqlite_files
 from similarity.index.sqlite.checksums import vector_checksum
 from similarity.index.sqlite.connections import FileKind
-from similarity.index.sqlite.files import ADVICE, Migration, refuse_foreign
-from similarity.index.sqlite.migrations import MIGRATIONS
+from similarity.index.sqlite.files import ADVICE, DamagedRow, Migration, refuse_foreign
+from similarity.index.sqlite.migrations import CHECKSUMS, GENERATION_COLUMNS, MIGRATIONS, RANKERS
 from similarity.index.sqlite.records import register_checksum
 from similarity.index.sqlite.rows import number_lookups
 from similarity.index.sqlite.write_ahead_log import use_write_ahead_log
@@ -67,6 +67,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, 
     connection.create_function("number_lookups", 1, _number_lookups, deterministic=True)
     register_checksum(connection)
     connection.create_function("vector_checksum", 4, vector_checksum, deterministic=True)
+    _require_undamaged_generations(connection)
     sqlite_files.migrate(
         connection,
         migrations,
@@ -74,6 +75,15 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, 
         application_id=APPLICATION_ID,
         what_to_do="upgrade this installation, or open a backup made before the upgrade",
     )
+
+
+def _require_undamaged_generations(connection: sqlite3.Connection) -> None:
+    """Raise DamagedRow if the row of a generation differs from its checksum, which the migration RANKERS replaces."""
+    [applied] = connection.execute("PRAGMA user_version").fetchone()
+    if MIGRATIONS.index(CHECKSUMS) < applied <= MIGRATIONS.index(RANKERS):
+        query = f"SELECT name FROM generations WHERE checksum({GENERATION_COLUMNS}) IS NOT checksum"
+        if damaged := connection.execute(query).fetchone():
+            raise DamagedRow(f"the row of generation {damaged[0]!r:.80} differs from its checksum")
 
 
 def _number_lookups(attributes: str) -> str:

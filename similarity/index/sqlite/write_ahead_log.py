@@ -91,7 +91,7 @@ class WatchedFile:
         and only SQLite wrote to the file.
 
         Writes to an open file that was deleted or replaced succeed, but nobody can read them. Writes to a truncated log
-        are behind a gap. Without shared memory, two processes overwrite each other's commits. An older copy that was
+        are after a gap. Without shared memory, two processes overwrite each other's commits. An older copy that was
         written over the file lacks what was copied from the log before.
         """
         try:
@@ -190,7 +190,7 @@ def require_readable_log(path: Path, *, kind: str) -> None:
 
 
 def _hidden_commits(path: Path) -> str:
-    """Return how many acknowledged commits are behind the first damaged frame of a log, as text; empty for none.
+    """Return how many acknowledged commits are after the first damaged frame of a log, as text; empty for none.
 
     A crash truncates at most the last commit, which was not acknowledged: each commit is on the disk before the next
     begins. Frames of an earlier run of the log are already in the file; their salt is not that of the header.

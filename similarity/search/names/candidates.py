@@ -7,6 +7,10 @@ from similarity.index.attributes import AttributeSchema
 from similarity.search.names.comparison import contains_core, cores_of, name_similarity, words_of
 
 MIN_CANDIDATE_SIMILARITY = 0.6
+FIRST_WORDS_LIKENESS = 0.9
+BEGUN_LIKENESS = 0.89
+"""The likeness of a name that begins with what was typed: just below that of a name with these first words."""
+MIN_BEGUN_LETTERS = 3
 
 
 def prominent_first(companies: Iterable[Company], core: str, schema: AttributeSchema) -> list[Company]:
@@ -47,6 +51,10 @@ def _likeness_of(core: str, cores: Iterable[str]) -> float:
 
 
 def _likeness(core: str, other: str) -> float:
-    """Return the similarity of two cores, or of the first words of the other ("spotfy", Spotify Technology)."""
+    """Return the similarity of two cores, or of the first words of the other ("spotfy", Spotify Technology).
+
+    The other may also begin with the core ("starb", Starbucks).
+    """
     beginning = " ".join(other.split()[: len(core.split())])
-    return max(name_similarity(core, other), 0.9 * name_similarity(core, beginning))
+    begun = BEGUN_LIKENESS if len(core) >= MIN_BEGUN_LETTERS and other.startswith(core) else 0.0
+    return max(name_similarity(core, other), FIRST_WORDS_LIKENESS * name_similarity(core, beginning), begun)

@@ -111,6 +111,12 @@ class Resolver:
                 resolved[reference] = self._error(reference, ids, Match())
         return {reference: resolved[reference] for reference in distinct}
 
+    def with_ids(self, ids: Iterable[str]) -> dict[str, Resolved]:
+        """Return the company with each of `ids`, or the error that there is none."""
+        distinct = list(dict.fromkeys(ids))
+        stored = self.stored(distinct)
+        return {each: FoundCompany(stored[each]) if each in stored else UnknownCompany(each) for each in distinct}
+
     def _named_like_id(self, company: Company) -> tuple[Company, ...]:
         """Return prominent companies that have the id of `company` as their name: HP is the id of Helmerich & Payne."""
         core = core_of(company.id)

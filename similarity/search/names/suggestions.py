@@ -7,9 +7,13 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.index.validation import fold
 from similarity.search.names.index_queries import listed_as, possible_ids
+from similarity.search.names.list_matching import RowMatcher
+from similarity.search.names.resolver import MIN_CONFIDENCE
+from similarity.search.names.rows import ListedCompany
 
 FOUND_TO_ORDER = 200
 """Companies are found in the order of the index; the best of so many are shown."""
+MAX_LIKELY = 3
 EXACT, PREFIX, WORDS, OTHER = range(4)
 
 
@@ -18,8 +22,9 @@ def suggested_companies(index: CompanyIndex, generation: str, query: str, *, lim
 
     The company with the id `query`, in any case, is the first; the others are in the order of `by_prominence`. The
     suffix of an exchange may be missing if `query` is a number, or if no name or word matches: DELTA.BK is not the
-    first for "delta". If there are no companies, names with a typing error are searched. If `query` is blank, no
-    company is found.
+    first for "delta". If no name is `query`, the company that a `Resolver` opens is the first: The Coca-Cola Company
+    for "coca-cola". If no name begins as typed either, companies that may be meant, and names with a typing error, are
+    searched. If `query` is blank, no company is found.
     """
     if not query.strip():
         return []
@@ -30,8 +35,13 @@ def suggested_companies(index: CompanyIndex, generation: str, query: str, *, lim
     if not found or query.strip().isdigit():
         listed = sorted(listed_as(index, generation, query), key=lambda each: -(schema.size_of(each) or 0.0))
         first |= {company.id: company for company in listed}
-    if not first and not found:
-        found = index.find_misspelled(generation, query, limit=limit)
+    kinds = {_kind(company, name_key(query), ()) for company in found}
+    if not first and EXACT not in kinds:
+        match = RowMatcher(index, generation, schema, as_typed=True).match(ListedCompany(name=query))
+        likely = [match.company] if match.company else match.candidates[:MAX_LIKELY]
+        if PREFIX not in kinds or (match.confidence or 0.0) >= MIN_CONFIDENCE:
+            first |= {company.id: company for company in likely}
+        found = found or index.find_misspelled(generation, query, limit=limit)
     others = [company for company in by_prominence(found, query, schema) if company.id not in first]
     return [*first.values(), *others][:limit]
 

@@ -50,7 +50,8 @@ class Question:
 
     `exclude`: companies to omit, by id, domain, name or alias. `exclude_lists`: ids of companies to omit, by the name
     of the saved list that holds them; ids that the generation does not hold are ignored. `exact`: names must be the
-    company's, and similar names are only suggested (see `Resolver`). `rank`: what orders the hits.
+    company's, and similar names are only suggested (see `Resolver`). `by_id`: anchors and negatives are ids, not names.
+    `rank`: what orders the hits.
     `min_probability`: drop hits below it. `explain`: for how many of the first hits to compute the phrases with the
     largest effect on the cosine, which runs the encoder.
 
@@ -71,6 +72,7 @@ class Question:
     k: int = 10
     explain: int = 0
     exact: bool = False
+    by_id: bool = False
 
     def __post_init__(self) -> None:
         if not self.anchors:

@@ -148,7 +148,10 @@ def resolve_question(
     """
     both = (*question.anchors, *question.negatives)
     references = [each.company for each in both if each.company is not None]
-    known = resolver.companies(references, max_similar_searches=max_similar_names)
+    if question.by_id:
+        known = resolver.with_ids(references)
+    else:
+        known = resolver.companies(references, max_similar_searches=max_similar_names)
     # A name that is only similar must not remove a company that nobody named. There may be 10,000 exclusions, so
     # similar names are suggested only for few.
     left = max_similar_names - len(references)

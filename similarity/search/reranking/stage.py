@@ -15,7 +15,7 @@ from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, SimilarCompanies
 from similarity.model.ranker import Ranker, ranker_of
 from similarity.search.duplicates import UniqueHit
-from similarity.search.reranking.facts import RankFact, rank_facts
+from similarity.search.reranking.fact_effects import RankFact, rank_facts
 from similarity.search.reranking.pair_features import (
     INDUSTRY_FIELDS,
     SPARSITY_RANKS,

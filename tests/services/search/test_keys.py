@@ -21,7 +21,7 @@ def test_a_secret_is_printed_once_and_kept_nowhere(tmp_path: Path, capsys: pytes
     printed = capsys.readouterr()
     secret = printed.out.strip()
     assert SECRET.fullmatch(secret)
-    assert "It is shown this once" in printed.err
+    assert "It is shown only now" in printed.err
     (key,) = read_keys(file)
     assert key.sha256 == hashed(secret)
     assert key.scopes == {Scope.READ, Scope.WRITE}
@@ -42,8 +42,12 @@ def test_keys_are_revoked_by_name_or_one_by_one(tmp_path: Path) -> None:
     assert [key.name for key in read_keys(file)] == ["ann", "bob"]
     assert revoke(file, "ann") == 1
     assert [key.name for key in read_keys(file)] == ["bob"]
-    with pytest.raises(InvalidInput, match=r"there is no such key of 'ann'; look with: .* list --file .*keys\.json"):
+    with pytest.raises(
+        InvalidInput, match=r"there is no key of 'ann'; list the keys with: .* list --file .*keys\.json"
+    ):
         revoke(file, "ann")
+    with pytest.raises(InvalidInput, match=f"there is no key {first.id} of 'bob'"):
+        revoke(file, "bob", identity=first.id)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,14 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from fastapi import FastAPI
 
+from services.search import __main__ as service_main
 from services.search.__main__ import encoders_of, main, serve
+from services.search.guards.guards import Guards
+from services.search.guards.lifecycle import DrainingServer
 from services.search.guards.metrics import ServiceMetrics
-from services.search.settings import ServiceSettings
+from services.search.settings import Address, ServiceSettings
 from similarity.errors import InvalidBundle, InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.settings import Settings
@@ -79,6 +83,24 @@ def test_a_taken_port_is_said_before_the_encoder_is_loaded(tmp_path: Path) -> No
         port = taken.getsockname()[1]
         with pytest.raises(InvalidInput, match=rf"another program listens on 127\.0\.0\.1:{port}.* with --port"):
             serve(Settings(index=str(tmp_path / "index.db"), bundle=tmp_path / "none"), port=port)
+
+
+def test_a_busy_thread_gives_way_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    intervals: list[float] = []
+
+    class Server(DrainingServer):
+        def run(self, sockets: list[socket.socket] | None = None) -> None:
+            self.started = True
+            intervals.append(sys.getswitchinterval())
+
+    monkeypatch.setattr(service_main, "DrainingServer", Server)
+    before = sys.getswitchinterval()
+    try:
+        service_main.run(FastAPI(), Address(), Guards())
+    finally:
+        sys.setswitchinterval(before)
+    assert intervals == [pytest.approx(service_main.SECONDS_BETWEEN_THREADS)]
+    assert intervals[0] < before
 
 
 def test_the_demo_says_that_its_port_is_taken_before_it_works(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def test_a_problem_links_to_its_place_in_the_manual(client: TestClient) -> None:
 def test_the_manual_shows_limits_bodies_and_tables(client: TestClient) -> None:
     page = client.get("/docs").text
     assert "1 to 250, default 10" in page
+    assert "<strong>Is the process alive?</strong>" in page
     assert '<p>Body: <a href="#Question">Question</a>.</p>' in page
     assert '<td><code>hits</code><td>array of <a href="#Hit">Hit</a>' in page
     assert '<h3 id="Hit">Hit</h3>' in page

@@ -4,7 +4,7 @@ import pytest
 
 from similarity.cli.tables import Line, OutputFormat, because, show
 from similarity.search.explanations.explanation import ExplainingPhrase, Side
-from similarity.search.reranking.facts import RankFact, Relation
+from similarity.search.reranking.fact_effects import RankFact, Relation
 from tests.factories import make_company
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from similarity.errors import InvalidInput
 from similarity.formats.whole_file import whole_file
 
 
@@ -34,6 +35,14 @@ def test_the_target_of_a_link_is_replaced_and_not_the_link(tmp_path: Path) -> No
             stream.write(content)
         assert link.is_symlink()
         assert target.read_bytes() == content
+
+
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "device")
+    (tmp_path / "link").symlink_to(tmp_path / "device")
+    with pytest.raises(InvalidInput, match="device is no regular file"), whole_file(tmp_path / "link"):
+        pass
+    assert (tmp_path / "device").is_fifo()
 
 
 def test_drafts_of_killed_processes_are_removed_after_a_day(tmp_path: Path) -> None:

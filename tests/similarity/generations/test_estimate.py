@@ -61,10 +61,12 @@ def test_a_change_costs_both_encoders_while_both_generations_are_written_to(inde
     assert measured(index).seconds_per_1000_changes == pytest.approx(2 * 1000 / speed)
 
 
-def test_the_sample_is_spread_over_all_ids(index: SqliteIndex) -> None:
+@pytest.mark.parametrize(("sample", "numbers"), [(2, {0, 5}), (6, {0, 2, 4, 6, 8})])
+def test_the_sample_is_spread_over_all_ids(index: SqliteIndex, sample: int, numbers: set[int]) -> None:
     encoder = SecondEncoder()
-    measured(index, new=encoder, sample=2)
-    assert set(encoder.texts) == {"Makes things that only c00 makes.", "Makes things that only c05 makes."}
+    measured(index, new=encoder, sample=sample)
+    ids = {f"c{number:02}" for number in numbers} - set(DELETED)
+    assert set(encoder.texts) == {f"Makes things that only {each} makes." for each in ids}
 
 
 def test_disk_is_vector_and_words(index: SqliteIndex) -> None:

@@ -8,6 +8,7 @@ import pytest
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
 from similarity.generations.gate import GateReport
+from similarity.generations.leases import RETIRE
 from similarity.generations.promotion import IMPORTED, live_name, promote, retire, rollback, rollback_plan
 from similarity.generations.reembed import copy_generation
 from similarity.generations.retention import prune
@@ -206,9 +207,26 @@ def test_a_generation_that_went_live_during_the_gate_is_not_replaced(
     assert states(index)[imported] == "building"
 
 
-@pytest.mark.parametrize(
+REMOVALS = pytest.mark.parametrize(
     "remove", [retire, lambda index, name: prune(index, keep=0, older_than=timedelta(0), now=LATER)]
 )
+
+
+@REMOVALS
+def test_two_generations_are_not_removed_at_once(
+    index: SqliteIndex, candidate: str, remove: Callable[[SqliteIndex, str], object]
+) -> None:
+    """Each removal would take the names of both for those of the other, and remember none of them."""
+    index.promote(candidate)
+    other = index.take_lease(RETIRE, holder="another-removal", seconds=60)
+    with pytest.raises(LeaseHeld, match="another-removal"):
+        remove(index, "first")
+    index.release_lease(other)
+    remove(index, "first")
+    assert ("first" in states(index), index.leases()) == (False, [])
+
+
+@REMOVALS
 def test_names_that_only_a_removed_generation_held_are_remembered(
     index: SqliteIndex, imported: str, remove: Callable[[SqliteIndex, str], object]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
 from similarity.index.filters import FieldFilter
-from similarity.index.sqlite import SqliteIndex
+from similarity.index.sqlite import SqliteIndex, checking
 from similarity.index.sqlite.schema import PAGE_BYTES
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
@@ -218,6 +218,22 @@ def test_damaged_words_do_not_end_the_check(index: SqliteIndex, block: str) -> N
     index.upsert("first", long)
     change(index, f"UPDATE words_data SET block = CAST({block} AS BLOB) WHERE length(block) > 4000")
     assert index.damage()[0].startswith("the words differ from the companies, or cannot be checked: ")
+
+
+def test_the_check_finds_modules_where_this_process_does(
+    index: SqliteIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(checking, "CHECK_OF_WORDS", checking.CHECK_OF_WORDS + "import only_here")
+    assert index.damage() == []
+
+
+def test_an_index_that_is_being_written_is_not_called_damaged(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db", busy_timeout=0.1)) as index, closing(connect(index.path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(IndexUnavailable, match="was not checked to its end: another process has been writing"):
+            index.damage()
 
 
 def test_a_page_that_asks_for_too_much_memory_does_not_end_the_check(tmp_path: Path) -> None:

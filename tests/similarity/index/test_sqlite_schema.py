@@ -15,7 +15,7 @@ from similarity.errors import IndexUnavailable
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import GenerationState, GenerationStats
 from similarity.index.sqlite import SqliteIndex, schema
-from similarity.index.sqlite.migrations import FIRST_VERSION, MIGRATIONS
+from similarity.index.sqlite.migrations import FIRST_VERSION, MIGRATIONS, RANKERS
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import connect, damage
@@ -224,6 +224,18 @@ def test_a_process_of_an_older_release_cannot_write_without_checksums(old_file: 
         with pytest.raises(sqlite3.IntegrityError, match="older release writes to this index, which was upgraded"):
             older.execute(statement)
     assert damage(old_file) == []
+
+
+def test_a_migration_does_not_hide_damage_to_the_row_of_a_generation(old_file: Path) -> None:
+    """It computes the checksum anew, because the row has another column."""
+    before = MIGRATIONS.index(RANKERS)
+    with closing(connect(old_file)) as connection:
+        schema.migrate(connection, MIGRATIONS[:before], path=old_file)
+        connection.execute("DROP TRIGGER generations_changed_with_checksum")
+        connection.execute("UPDATE generations SET slope = 7.5")
+    with pytest.raises(IndexUnavailable, match="the row of generation 'first' differs from its checksum"):
+        SqliteIndex(old_file)
+    assert query(old_file, "PRAGMA user_version") == [(before,)]
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(old_file: Path) -> None:

@@ -1,5 +1,8 @@
 import json
+import re
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -90,3 +93,32 @@ ENTRY = json.loads(LETTER.to_line())
 def test_a_line_that_is_no_dead_letter_is_refused(line: str) -> None:
     with pytest.raises(InvalidInput, match="is not a dead letter"):
         DeadLetter.from_line(line)
+
+
+def letter_of(value: bytes, key: bytes | None = None) -> str:
+    message = Message(position="p", key=key, value=value, time=NOW)
+    return DeadLetter(message=message, stage=Stage.DECODE, reason="r").to_line()
+
+
+def test_the_documented_commands_remove_an_erased_company_and_show_the_rest(tmp_path: Path) -> None:
+    of_the_company = [
+        letter_of(b"{}", key=b"4711"),
+        letter_of(b'{"id": 4711, "name": "Acme"}'),
+        letter_of(b'{"name":"Acme","id":4711}'),
+        letter_of(b'{"id": "4711"}'),
+        letter_of(b'4711,Acme,"not closed\n'),
+        letter_of(b"4711\tAcme\n"),
+    ]
+    unclear = [letter_of(b"Acme;4711;Makes\n"), letter_of(b'{"id": "4711", "name": "Caf\xe9"}')]
+    of_others = [letter_of(b'{"id": "b", "employees": 8}'), letter_of(b'{"id": 47110}'), letter_of(b"{}", key=b"4")]
+    folder = tmp_path / "dead" / "replayed"
+    folder.mkdir(parents=True)
+    file = folder / "dead-1.jsonl"
+    file.write_text("".join(f"{line}\n" for line in (*of_the_company, *unclear, *of_others)))
+    guide = (Path(__file__).parents[3] / "docs" / "operating.md").read_text(encoding="utf-8")
+    [commands] = re.findall("^```\n(grep -rF 'ID' DEAD_LETTERS.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    script = commands.replace("ID", "4711").replace("DEAD_LETTERS", str(tmp_path / "dead"))
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True)
+    assert file.read_text().splitlines() == [*unclear, *of_others]
+    left = [line.partition(":")[2] for line in done.stdout.splitlines()]
+    assert left[-3:] == [*unclear, of_others[1]]

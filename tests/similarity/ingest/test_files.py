@@ -85,7 +85,7 @@ def test_an_item_that_is_no_object_costs_only_itself(tmp_path: Path) -> None:
         ('[{"id": 1}, {"id": ', "item 2 of its array is not JSON .*, or the file is cut off"),
         ('[{"id": 1}', "after item 1 of its array, it ends"),
         ('[{"id": 1} {"id": 2}]', "after item 1 of its array, there is '{' and not a comma or ]"),
-        ('[{"id": 1}]\n[{"id": 2}]', "has text behind its array of 1 items"),
+        ('[{"id": 1}]\n[{"id": 2}]', "has text after its array of 1 items"),
         ('[{"id": ' + "[" * 100_000 + "]" * 100_000 + "}]", "item 1 of the array in .* cannot be read"),
     ],
 )

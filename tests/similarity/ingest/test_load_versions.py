@@ -82,6 +82,7 @@ def test_a_row_gives_way_to_what_was_written_since_the_run_began(index: SqliteIn
     index.upsert("first", [make_embedded(company_id, version=version) for company_id, version in since.items()])
     report = load(index, ACME, sync=True)
     assert (report.outcomes, report.deleted) == ({WriteOutcome.SUPERSEDED: 1}, 0)
+    assert report.notes == ["1 companies that the file lacks stay: they are newer than this load"]
     assert index.stored_versions("first", ["acme", "kept"]) == since
 
 
@@ -130,6 +131,20 @@ def test_a_load_without_a_change_writes_nothing_and_says_so(
     report = load(index, ACME, gone, {**ACME, "id": "b"})
     assert report.outcomes == {WriteOutcome.UNCHANGED: 3}
     assert index.stored_versions("first", ["acme", "b", "gone"]) == before
+
+
+@pytest.mark.parametrize("other", [{"deleted": True}, {"name": "Other", "event_time": "2025-12-31T00:00:00Z"}])
+def test_a_repeated_load_leaves_the_same_of_several_rows_of_a_company(
+    index: SqliteIndex, other: dict[str, object]
+) -> None:
+    """A row with the stored content was skipped, although it or another row of its company decides."""
+    before = {**ACME, "event_time": "2025-12-01T00:00:00Z"}
+    load(index, before, now=NOW - timedelta(days=1))
+    found = []
+    for seconds in range(3):
+        load(index, ACME, {**ACME, **other}, now=NOW + timedelta(seconds=seconds))
+        found.append({each: stored.company.name for each, stored in index.get("first", ["acme"]).items()})
+    assert found == [{} if "deleted" in other else {"acme": "Acme"}] * 3
 
 
 def test_a_load_writes_where_a_generation_lacks_the_company_or_its_version(index: SqliteIndex) -> None:

@@ -293,6 +293,14 @@ def test_an_id_that_is_usually_a_missing_value_is_warned_of(company_id: str) -> 
     assert parsed.ambiguous == {"id"}
 
 
+def test_an_id_that_a_table_made_a_float_is_warned_of() -> None:
+    """A column of whole numbers of which one is missing: "7.0" would be a second company beside "7"."""
+    parsed = parse_record(RECORD | {"id": 7.0}, columns=Columns(), now=NOW)
+    assert (parsed.change.id, parsed.ambiguous) == ("7.0", frozenset({"id"}))
+    assert parsed.warnings == ("id: '7.0' is a number with a decimal point; '7' is another id",)
+    assert parse_record(RECORD | {"id": 7}, columns=Columns(), now=NOW).warnings == ()
+
+
 def test_a_column_without_a_name_stands_for_no_field() -> None:
     # As pandas writes a table with its index; 1 would be a delete.
     parsed = parse_record({"": "1", "id": "acme", "name": "Acme", "description": "Anvils."}, columns=Columns(), now=NOW)

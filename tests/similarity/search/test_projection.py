@@ -86,3 +86,22 @@ def test_the_vectors_given_are_left_as_they_were() -> None:
     before = vectors.copy()
     project(vectors)
     assert (vectors == before).all()
+
+
+@pytest.mark.parametrize("count", [9, 60, 251])
+def test_the_axes_are_the_principal_components_and_lapack_gets_no_large_matrix(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(2)
+    vectors = (cloud(count, dimension=64) + random.normal(size=(count, 3)) @ cloud(3, dimension=64)).astype(np.float32)
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    left, spreads, _ = np.linalg.svd(centred, full_matrices=False)
+    expected = left[:, :2] * spreads[:2]
+
+    def refused(matrix: object, **_: object) -> None:
+        pytest.fail("its threads take seconds on a busy machine")
+
+    monkeypatch.setattr(np.linalg, "svd", refused)
+    projection = project(vectors)
+    assert np.abs(projection.points) == pytest.approx(np.abs(expected) / np.abs(expected).max(), abs=1e-5)
+    assert projection.explained == pytest.approx(float((spreads[:2] ** 2).sum() / (spreads**2).sum()))

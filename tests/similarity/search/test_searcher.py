@@ -29,7 +29,7 @@ from similarity.search.queries.resolution import Role, resolve_question
 from similarity.search.ranking import Ranking
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_candidate, add_live
-from tests.factories import make_embedded, unit_vector
+from tests.factories import make_company, make_embedded, unit_vector
 from tests.fakes import CountingEncoder
 
 
@@ -77,6 +77,13 @@ def test_an_ambiguous_name_lists_its_candidates(searcher: Searcher) -> None:
     with pytest.raises(AmbiguousCompany, match=r"match 'bee'; use one of the ids: b \(Beta\), c \(Gamma\)$") as error:
         searcher.search("bee")
     assert [each.id for each in error.value.candidates] == ["b", "c"]
+
+
+def test_an_ambiguous_name_says_how_many_candidates_it_does_not_list() -> None:
+    candidates = [make_company(f"c{number}", name="Bee") for number in range(12)]
+    assert str(AmbiguousCompany("bee", candidates, count=21)).endswith(
+        "c9 (Bee); or type more of the name, for 11 others"
+    )
 
 
 def test_other_companies_of_the_name_are_named_in_a_warning(index: SqliteIndex, searcher: Searcher) -> None:

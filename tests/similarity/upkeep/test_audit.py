@@ -139,6 +139,14 @@ def test_a_file_may_be_rotated_at_any_time_and_is_still_read(file: Path, audit: 
     assert companies(file) == [hashed(each) for each in "abc"]
 
 
+def test_a_rotated_file_that_cannot_be_read_to_its_end_is_named(file: Path, audit: AuditRecord) -> None:
+    audit.write([entry()] * 100)
+    whole = gzip.compress(file.read_bytes())
+    file.with_name(f"{file.name}.1.gz").write_bytes(whole[:-20])
+    with pytest.raises(InvalidInput, match=r"audit\.jsonl\.1\.gz cannot be read to its end"):
+        list(read_entries(str(file)))
+
+
 def test_what_could_not_be_recorded_comes_before_anything_else(tmp_path: Path) -> None:
     folder = tmp_path / "away"
     audit = AuditRecord(str(folder / "audit.jsonl"))

@@ -21,6 +21,7 @@ from similarity.feedback.opening import workspace_file
 from similarity.feedback.protocol import SavedList
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
+from similarity.index.name_hashes import CompanyNames
 from similarity.index.sqlite import SqliteIndex
 from similarity.index.sqlite import generations as sqlite_generations
 from similarity.index.sqlite.generations import StoredGeneration
@@ -107,6 +108,24 @@ def test_the_model_of_the_copy_is_kept_although_its_generation_is_retired_meanwh
         with pytest.raises(IndexUnavailable, match="was retired while it was copied; run the backup again"):
             backed_up(index, target)
         assert not target.exists()
+
+
+def test_a_backup_during_an_erasure_is_refused(
+    index: SqliteIndex, workspace: SqliteWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, every = tmp_path / "kept" / "copy.db", sqlite_generations.every
+
+    def after_the_copy(copy: sqlite3.Connection) -> list[StoredGeneration]:
+        workspace.forget_company(CompanyNames("a"))
+        return every(copy)
+
+    monkeypatch.setattr(sqlite_generations, "every", after_the_copy)
+    with pytest.raises(IndexUnavailable, match="a company was erased during the backup; run the backup again"):
+        backed_up(index, target)
+    assert not target.exists()
+    assert not workspace_file(target).exists()
+    monkeypatch.undo()
+    backed_up(index, target)
 
 
 def test_a_second_backup_replaces_the_first_only_when_told(

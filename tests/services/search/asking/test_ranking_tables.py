@@ -17,7 +17,7 @@ from services.search.asking.ranking_schemas import PhraseRecord, RankFactRecord,
 from services.search.asking.ranking_tables import COLUMNS, MAX_ATTRIBUTE_COLUMNS, attribute_columns, reason_words
 from services.search.wire.tables import BYTE_ORDER_MARK, XLSX, Format, wanted_format
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.reranking.facts import Relation
+from similarity.search.reranking.fact_effects import Relation
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import CALIBRATION, company, filled_index
 

@@ -61,3 +61,40 @@ def test_a_head_of_too_many_lines_is_refused_before_it_is_parsed(before: bytes) 
 def test_a_head_of_too_many_bytes_is_named_as_such() -> None:
     assert events(HEAD, b"a" * 40_000)[-1] is problems.HEAD_TOO_LARGE
     assert events(b"\x16\x03\x01 not HTTP\r\n\r\n")[-1] is problems.OTHER_REFUSAL
+
+
+TRAILERS = CHUNKED + chunks(3, 2) + b"0\r\n"
+HEADER_LINES = b"a:\r\n" * (careful_parser.MOST_HEAD_LINES + 2)
+BLANKS = b" \t" * (careful_parser.MOST_BLANKS_IN_A_ROW // 2) + b" "
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (HEAD + b"a:" + BLANKS + b"b\r\n\r\n",),
+        (HEAD + b"a:", BLANKS, b"b\r\n\r\n"),
+        (CHUNKED + b"0\r\na:" + BLANKS + b"b\r\n\r\n",),
+        (TRAILERS + HEADER_LINES + b"\r\n",),
+        (TRAILERS[:-1], TRAILERS[-1:], HEADER_LINES, b"\r\n"),
+        (TRAILERS[:-3], b"000;a\r\n" + HEADER_LINES + b"\r\n"),
+    ],
+    ids=["header", "header in parts", "trailer", "many trailers", "many trailers in parts", "behind an extension"],
+)
+def test_many_blanks_and_many_trailers_are_refused_before_they_are_parsed(parts: tuple[bytes, ...]) -> None:
+    assert events(*parts)[-1] is problems.HEAD_TOO_LARGE
+
+
+@pytest.mark.parametrize("before", [CHUNKED, CHUNKED + chunks(3, 2)], ids=["first", "later"])
+@pytest.mark.parametrize("end", [b"\r\n", b""], ids=["whole", "unfinished"])
+def test_a_long_line_with_the_size_of_a_chunk_is_refused_before_it_is_parsed(before: bytes, end: bytes) -> None:
+    found = events(before + b"1;" + b"a" * careful_parser.LONGEST_CHUNK_LINE + end)
+    assert found[-1] is problems.OTHER_REFUSAL
+
+
+@pytest.mark.parametrize("parts", [1, 1000])
+def test_a_few_trailers_and_the_lines_of_a_body_are_taken(parts: int) -> None:
+    text = b"0\r\n" + b"\n" * 600 + b" " * 600
+    sent = CHUNKED + b"%x\r\n%s\r\n" % (len(text), text) + b"00;a=b\r\na: b\r\nc: d\r\n\r\n"
+    size = -(-len(sent) // parts)
+    assert events(*(sent[at : at + size] for at in range(0, len(sent), size)))[-1] is h11.EndOfMessage
+    assert events(HEAD + b"Content-Length: %d\r\n\r\n" % len(text), text)[-1] is h11.EndOfMessage

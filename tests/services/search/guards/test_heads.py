@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from starlette.types import Scope
 
-from services.search.guards.heads import ANY, LOCAL_NAMES, Heads, head_bytes, host_name
+from services.search.asking.question_schemas import TextQuery
+from services.search.guards.heads import ANY, LOCAL_NAMES, MOST_PARAMETERS, Heads, head_bytes, host_name
 from services.search.guards.lifecycle import Lifecycle
 from tests.services.search.asgi import Inner, ask, http
 
@@ -85,6 +87,21 @@ def test_a_page_of_a_trusted_origin_may_too() -> None:
 def test_reading_is_left_to_the_browsers_own_rules() -> None:
     app = heads(Inner(), names=LOCAL_NAMES)
     assert ask(app, http(host="localhost:8080", origin="https://evil.example")).status == 200
+
+
+@pytest.mark.parametrize("path", ["/similar", "/healthz", "/"])
+def test_an_address_of_too_many_parameters_is_431(path: str) -> None:
+    def given(count: int) -> Scope:
+        return {**http(path, host="localhost"), "query_string": b"&".join([b"a="] * count)}
+
+    assert ask(heads(Inner()), given(MOST_PARAMETERS)).status == 200
+    refusal = ask(heads(Inner()), given(MOST_PARAMETERS + 1))
+    assert (refusal.status, refusal.problem) == (431, "head-too-large")
+
+
+def test_the_longest_query_in_an_address_has_not_too_many_parameters() -> None:
+    members = TextQuery.model_json_schema()["properties"].values()
+    assert sum(each.get("maxItems", 1) for each in members) <= MOST_PARAMETERS
 
 
 def test_a_head_of_just_the_limit_is_taken_and_one_byte_more_is_431() -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from starlette.types import Message, Receive, Scope, Send
 
 from services.search.app import create_app
+from services.search.asking.service import QUICKLY_NAMED
 from services.search.guards.concurrency import Admission, Gate, Gates, begin_heavy_work
 from services.search.guards.guards import Guards
 from services.search.settings import ServiceSettings
@@ -90,6 +91,20 @@ def test_a_saved_list_in_free_words_costs_what_its_question_does(crowded: Sqlite
     client = client_of(crowded, Encoder())
     assert client.put("/lists/shoes", json={"question": WORDS}).status_code == 201
     assert cost(client, "GET", "/lists/shoes/hits") == 10
+
+
+def test_looking_up_many_companies_is_heavy(crowded: SqliteIndex) -> None:
+    client = client_of(crowded, Encoder(), burst=200)
+    few, many = ([f"unknown-{number}" for number in range(count)] for count in (QUICKLY_NAMED, QUICKLY_NAMED + 1))
+    about = {"anchors": [{"company": "acme"}], "reasons": 0}
+    assert cost(client, "POST", "/similar", json={**about, "exclude": few}) == 1
+    assert cost(client, "POST", "/similar", json={**about, "exclude": many}) == 10
+    assert cost(client, "POST", "/map", json={**about, "exclude": many}) == 10
+    assert client.put("/lists/known", json={"companies": ["acme"]}).status_code == 201
+    known = {"companies": ["acme", *["boots"] * QUICKLY_NAMED]}
+    assert cost(client, "PUT", "/lists/known", json=known) == 10
+    assert cost(client, "POST", "/lists/known/companies", json={"add": known["companies"]}) == 10
+    assert cost(client, "POST", "/similar", json={**about, "exclude": few, "exclude_lists": ["known"]}) == 10
 
 
 def test_a_caller_who_has_too_little_left_hears_so_before_anything_is_encoded(crowded: SqliteIndex) -> None:

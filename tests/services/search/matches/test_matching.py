@@ -213,7 +213,7 @@ def test_pasted_lines_are_names_websites_or_both(client: TestClient) -> None:
 )
 def test_country_number_and_ticker_are_no_part_of_the_name(line: str, cells: tuple[str, str, str]) -> None:
     [row] = match_rows.rows_of_lines(line.encode()).rows
-    assert (row.row.name, row.row.country, row.row.domain) == cells
+    assert (row.cells.name, row.cells.country, row.cells.domain) == cells
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_country_number_and_ticker_are_no_part_of_the_name(line: str, cells: tup
     ],
 )
 def test_a_first_line_that_only_names_columns_is_no_company(lines: str, names: list[str]) -> None:
-    assert [row.row.name for row in match_rows.rows_of_lines(lines.encode()).rows] == names
+    assert [row.cells.name for row in match_rows.rows_of_lines(lines.encode()).rows] == names
 
 
 def test_a_header_does_not_count_as_a_row() -> None:

@@ -163,7 +163,8 @@ def test_what_is_wrong_with_a_body_is_said_in_plain_words(
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_another_method_is_405_and_says_which_is_allowed(client: TestClient, path: str, method: str) -> None:
     answer = client.request(method, path)
-    assert problem(answer, "method-not-allowed")["detail"] == f"{path} does not accept {method}"
+    detail = f"{path} does not accept {method}, but GET; /docs lists the addresses"
+    assert problem(answer, "method-not-allowed")["detail"] == detail
     assert answer.headers["allow"] == "GET"
 
 

@@ -284,6 +284,18 @@ def test_a_list_whose_only_anchor_was_deleted_says_so(client: TestClient, index:
     assert kind(client.get("/lists/shoes/hits")) == (404, "unknown-company")
 
 
+def test_the_id_of_a_deleted_company_is_not_taken_for_the_name_of_another_one(
+    client: TestClient, index: SqliteIndex
+) -> None:
+    save(client)
+    save(client, "two", {**QUESTION, "anchors": [{"company": "boots"}], "negatives": [{"company": "acme"}]})
+    index.upsert("first", [DeletedCompany(id="acme", version=VERSION + 1), company("heir", 0.7, 6, name="Acme")])
+    assert kind(client.get("/lists/shoes/hits")) == (404, "unknown-company")
+    assert [each["new"] for each in client.get("/lists?new=true").json()["lists"]] == [None, 3]
+    answer = client.get("/lists/two/hits").json()
+    assert (answer["negatives"], [each["asked"] for each in answer["misses"]]) == ([], ["acme"])
+
+
 def test_reading_is_enough_to_look_and_feedback_is_needed_to_save(client: TestClient) -> None:
     save(client)
     reader = {"Test-Scopes": "read"}

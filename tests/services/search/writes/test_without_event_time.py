@@ -87,6 +87,18 @@ def test_the_last_line_of_a_bulk_upload_is_what_stays(client: TestClient, index:
     assert index.get("first", ["acme"])["acme"].company.name == "New"
 
 
+@pytest.mark.parametrize("names", [("One", "Two", "One"), ("", "One", ""), ("", "One", "", "Two", "One")])
+def test_the_last_line_stays_also_if_an_earlier_one_says_the_same(
+    client: TestClient, index: SqliteIndex, names: Sequence[str]
+) -> None:
+    """All lines have one time, so the last line had the version and the content of an earlier one."""
+    lines = [{"id": "acme", **({**ANVILS, "name": name} if name else {"deleted": True})} for name in names]
+    results = [json.loads(line) for line in bulk(client, *map(json.dumps, lines)).text.splitlines()]
+    assert {result["outcome"] for result in results} == {"applied"}
+    found = {each.company.name for each in index.get("first", ["acme"]).values()}
+    assert found == {name for name in names[-1:] if name}
+
+
 def test_a_version_that_nothing_can_follow_is_said(client: TestClient, index: SqliteIndex) -> None:
     index.upsert("first", [make_embedded("acme", version=2**63 - 1)])
     problem(put(client), "write-rejected")

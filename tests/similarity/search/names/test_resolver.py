@@ -8,16 +8,17 @@ from typing import cast
 import pytest
 
 from similarity.company import EmbeddedCompany
-from similarity.index.attributes import parse_schema
+from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.duplicates import WIDELY_SHARED
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
+from similarity.search.names.candidates import most_similar
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.resolver import FoundCompany, Resolver, without_description
 from similarity.search.names.rows import ListedCompany
 from tests.contract.steps import add_live
-from tests.factories import make_embedded
+from tests.factories import make_company, make_embedded
 
 LARGE = {"size": "large"}
 SMALL = {"size": "small"}
@@ -78,6 +79,11 @@ def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver)
     [unsearched] = resolver.companies(["HP"], max_similar_searches=0).values()
     assert isinstance(unsearched, FoundCompany)
     assert unsearched.others == ()
+
+
+def test_a_name_that_begins_as_typed_is_suggested_before_a_shorter_one() -> None:
+    companies = [make_company("star", name="Star"), make_company("SBUX", name="Starbucks Corporation")]
+    assert [each.id for each in most_similar("starb", companies, AttributeSchema())] == ["SBUX", "star"]
 
 
 @pytest.mark.parametrize(("typed", "suggested"), [("google", "GOOG"), ("BRK.B", "BRK-A")])

@@ -75,6 +75,26 @@ def test_an_id_comes_first_and_a_typing_error_is_forgiven_where_nothing_else_is_
         assert [each.id for each in suggested_companies(index, "first", query, limit=5)] == found
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("delta airlines", ["DAL"]),
+        ("Ryan Air", ["RYA", "AIR"]),
+        ("air new", ["AIR"]),
+        ("Cola Mix", ["KO", "CCEP"]),
+        ("cola", ["CCEP", "KO"]),
+    ],
+)
+def test_the_company_that_a_name_opens_is_the_first(tmp_path: Path, query: str, found: list[str]) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        companies = make_embedded("DAL", name="Delta Air Lines"), make_embedded("RYA", name="Ryanair")
+        other = make_embedded("AIR", name="Air New Zealand", description="Competes with Ryan's airline.")
+        cola = make_embedded("KO", name="The Cola Mix Company"), make_embedded("CCEP", name="Cola Mix Bottlers PLC")
+        index.upsert("first", [*companies, other, *cola])
+        assert [each.id for each in suggested_companies(index, "first", query, limit=5)] == found
+
+
 def test_the_suffix_of_an_exchange_may_be_missing_where_no_name_matches(tmp_path: Path) -> None:
     with closing(SqliteIndex(tmp_path / "index.db")) as index:
         add_live(index, "first")

@@ -5,7 +5,7 @@ import pytest
 
 from similarity.index.attributes import parse_schema
 from similarity.model.ranker import ComparableWeights, Ranker
-from similarity.search.reranking.facts import rank_facts
+from similarity.search.reranking.fact_effects import rank_facts
 from similarity.search.reranking.pair_features import DENSE, company_features, pair_features
 from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor, logits
