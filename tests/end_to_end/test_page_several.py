@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.page_parts import expect, hits, ranking, row, toast
+from tests.end_to_end.page_parts import expect, hits, ranking, row, settle, toast
 from tests.end_to_end.test_page_manners import refused
 
 pytestmark = pytest.mark.integration
@@ -108,6 +108,31 @@ def test_verdicts_that_are_read_slowly_do_not_undo_a_newer_one(own: Any) -> None
     with own.expect_request("**/feedback?*"):  # the answer is older than the verdict: the page asks again
         for route in held:
             route.fulfill(json=before_the_verdict)
+    expect(accepted(own)).to_have_text([shown[0]])
+
+
+def test_verdicts_that_are_read_while_one_is_saved_do_not_undo_it(own: Any) -> None:
+    reads: list[Any] = []
+    saves: list[Any] = []
+
+    def hold_read(route: Any) -> None:
+        reads.append(route)
+
+    def hold_save(route: Any) -> None:
+        saves.append(route)
+
+    own.route("**/feedback?*", hold_read)
+    own.route("**/feedback", hold_save)
+    shown = ranking(own, "/?company=heineken&k=10")
+    own.get_by_role("button", name=f"Accept {shown[0]}").click()
+    expect(accepted(own)).to_have_text([shown[0]])
+    for route in reads:
+        route.continue_()
+    own.unroute("**/feedback?*")
+    settle(own)
+    for route in saves:
+        route.continue_()
+    toast(own, "accepted")
     expect(accepted(own)).to_have_text([shown[0]])
 
 
