@@ -19,6 +19,8 @@ import pytest
 import uvicorn
 
 from services.search.app import create_app
+from services.search.guards.guards import Guards
+from services.search.settings import ServiceSettings
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
 from similarity.feedback.sqlite import SqliteWorkspace
@@ -40,6 +42,9 @@ GROUPS = (
 )
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
+PATIENCE = (
+    60_000  # milliseconds until a click, a wait or an assertion fails; on a busy machine an answer took over 30 s
+)
 # The page hides a toast after 8 s. On a busy machine a test may look for it, or press its button, later than that.
 TOASTS_STAY = """((wait) => {
   window.setTimeout = (act, delay, ...given) => wait(act, delay >= 5_000 ? 3_600_000 : delay, ...given);
@@ -56,7 +61,9 @@ def serving(index: SqliteIndex, encoder: Encoder, workspace: Path) -> Iterator[s
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     kept = SqliteWorkspace(workspace)
-    app = create_app(index=index, encoder=encoder, workspace=kept)
+    # A busy machine must not make the service refuse a request: the page would pause, and say so.
+    guards = Guards(settings=ServiceSettings(queue=100, queue_seconds=60))
+    app = create_app(index=index, encoder=encoder, workspace=kept, guards=guards)
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -74,7 +81,7 @@ def serving(index: SqliteIndex, encoder: Encoder, workspace: Path) -> Iterator[s
 def browser() -> Iterator[Any]:
     # Imported here, by name: only the integration environment has it.
     playwright = importlib.import_module("playwright.sync_api")
-    playwright.expect.set_options(timeout=15_000)
+    playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         yield browser
@@ -90,7 +97,7 @@ def opened(browser: Any) -> Iterator[Opened]:
 
     def open_window(address: str, *, width: int = 1280, height: int = 860, **options: Any) -> Any:
         context = browser.new_context(base_url=address, viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(PATIENCE)
         context.add_init_script(TOASTS_STAY)
         contexts.append(context)
         window = context.new_page()

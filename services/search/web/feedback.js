@@ -1,6 +1,6 @@
 // Verdicts: which hits are competitors and which are not. They are kept, and come back as labelled pairs.
 
-import { ProblemError, ask, download, isMissing } from "./ask.js";
+import { ProblemError, ask, download, isKind, isMissing } from "./ask.js";
 import { byId, counted, el, say } from "./dom.js";
 import { softly, toast } from "./problems.js";
 
@@ -8,12 +8,13 @@ export const COMPETITOR = "competitor";
 export const NOT_COMPETITOR = "not_competitor";
 export const UNSURE = "unsure"; // cannot be told: no label, whatever others say
 export const WITHDRAWN = "withdrawn"; // events are only ever added; this one says that the last verdict is void
+const COUNT_AGAIN = 3_000; // milliseconds until a service that was too busy is asked for the count of pairs again
 
 let verdicts = new Map(); // {verdict, note} by hit id, for the anchor
 let about = null; // {anchor: company or null, generation, bundle}
 const steps = []; // {of, changes}: what can be undone, the last one last; `of` is what the page was about
 let changes = 0; // how often this page changed a verdict, so that an older answer does not undo one
-let sending = Promise.resolve(); // settled once the verdict that was sent last is kept or refused
+const sending = new Set(); // requests that save a verdict: an answer to another request may still lack it
 let onVerdict = () => {};
 
 export const rejected = () => [...verdicts].filter(([, { verdict }]) => verdict === NOT_COMPETITOR).map(([id]) => id);
@@ -47,8 +48,8 @@ async function readVerdicts(anchor, signal) {
   try {
     let found, seen;
     do {
-      await sending; // an answer from before it is kept would lack it
       seen = changes;
+      await Promise.allSettled(sending);
       found = await ask("/feedback", { params: { anchor: anchor.id, limit: 1 }, signal });
     } while (seen !== changes);
     if (judgedFor()?.id !== anchor.id) return; // the page went on to another company
@@ -60,7 +61,11 @@ async function readVerdicts(anchor, signal) {
   onVerdict();
 }
 
-export const sendVerdict = (body) => ask("/feedback", { body });
+export function sendVerdict(body) {
+  const sent = ask("/feedback", { body }).finally(() => sending.delete(sent));
+  sending.add(sent);
+  return sent;
+}
 
 export function verdictButtons(hit) {
   const { name } = hit.company;
@@ -138,13 +143,10 @@ async function saveOne(of, hit, after) {
   const before = isShown(of) ? verdicts.get(id) ?? null : null;
   setVerdict(of, id, after);
   try {
-    const sent = sendVerdict({
+    await sendVerdict({
       anchor: of.anchor.id, hit: id, verdict: after?.verdict ?? WITHDRAWN, note: after?.note ?? "", rank: hit.rank, score: hit.score, probability: hit.probability,
       generation: of.generation, bundle_id: of.bundle,
     });
-    sending = sent.catch(() => {});
-    await sent;
-    changes += 1;
   } catch (error) {
     setVerdict(of, id, before);
     throw error;
@@ -177,7 +179,7 @@ function setVerdict(of, id, after) {
 let counting = null; // how many there are, while that is asked
 let isOutdated = false; // another verdict has come since it was asked
 
-// Beside everything else: it is asked once at a time, and where the service is too busy the last count stays.
+// Beside everything else: it is asked once at a time, and where the service is too busy the last count stays for a while.
 export async function showPairCount() {
   isOutdated = true;
   counting ??= (async () => {
@@ -198,6 +200,7 @@ async function countAgain() {
     if (!(error instanceof ProblemError)) throw error;
     byId("open-judge").hidden = isMissing(error); // of a service that is only busy nothing is hidden
     if (isMissing(error)) link.hidden = true;
+    if (isKind(error, "overloaded")) setTimeout(showPairCount, COUNT_AGAIN);
   }
 }
 
