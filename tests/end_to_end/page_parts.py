@@ -38,7 +38,7 @@ def row(page: Any, name: str) -> Any:
     return page.locator("#hits > li").filter(has=page.get_by_role("link", name=name, exact=True))
 
 
-def toast(page: Any, words: str) -> None:
+def toast(page: Any, words: str | re.Pattern[str]) -> None:
     """Waits for a short word at the foot of the window."""
     page.locator("#toast").filter(has_text=words).wait_for()
 
