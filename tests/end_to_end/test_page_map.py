@@ -60,7 +60,7 @@ def test_on_a_phone_the_map_that_was_asked_for_is_seen(opened: Opened, sample_ad
     ranking(page, "/?company=heineken&k=10")
     page.get_by_role("button", name="Map").click()
     page.locator("#plot .dot").first.wait_for()
-    expect(page.locator("#plot")).to_be_in_viewport()
+    expect(page.locator("#map")).to_be_in_viewport()
 
 
 def test_where_there_is_no_room_the_map_waits_to_be_asked_for(opened: Opened, sample_address: str) -> None:

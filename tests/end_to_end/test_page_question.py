@@ -128,7 +128,7 @@ def test_a_company_that_may_be_meant_takes_the_place_of_the_unknown_one(page: An
     ranking(page, "/?company=acme&weight=2&company=clog&country=Spain")
     page.locator(".miss").get_by_role("button", name="Clogs").click()
     page.locator(".miss").wait_for(state="detached")
-    assert page.url.endswith("/?company=acme&weight=2&company=clogs&country=Spain")
+    expect(page).to_have_url("/?company=acme&weight=2&company=clogs&country=Spain")
 
 
 def test_an_address_without_a_name_is_the_start(page: Any) -> None:

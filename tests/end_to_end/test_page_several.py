@@ -258,7 +258,7 @@ def test_a_description_that_is_too_short_to_rank_by_can_be_corrected_at_once(add
         adding.get_by_label("What does it do?").fill("Brews lager and ale, and sells them to pubs and supermarkets.")
         add.click()
         adding.get_by_role("heading", name="Quuxo Brews Ltd.", level=1).wait_for()
-        expect(hits(adding)).to_contain_text(["Heineken N.V."])
+        expect(row(adding, "Heineken N.V.")).to_be_visible()
     finally:
         adding.request.delete("/companies/quuxo-brews-ltd")
 
@@ -269,7 +269,7 @@ def test_a_stored_company_with_too_few_words_can_be_described_instead(adding: An
         adding.get_by_role("button", name="Add it, and show its competitors").click()
         adding.get_by_role("link", name="Show it as it is").click()
         adding.get_by_role("button", name="Describe it instead").click()
-        assert adding.get_by_label("What does the company do?").is_visible()
+        expect(adding.get_by_label("What does the company do?")).to_be_visible()
     finally:
         adding.request.delete("/companies/quuxo-brews-ltd")
 
