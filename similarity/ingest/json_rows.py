@@ -110,7 +110,7 @@ def _items(stream: IO[bytes], first: bytes, name: str) -> Iterator[Row]:
 
 
 class _ArrayText:
-    """The text of an array, of which only the current item and a block after it are in memory."""
+    """The text of an array. Only the current item and a block after it are in memory."""
 
     def __init__(self, stream: IO[bytes], first: bytes, name: str) -> None:
         self._stream, self._name = stream, name

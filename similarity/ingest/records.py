@@ -250,9 +250,8 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
 def _id_warning(value: object, company_id: str) -> str:
     if company_id.casefold() in MISSING:  # NAN is a ticker, too
         return f"id: {company_id!r} is usually a missing value; companies of one id replace each other"
-    if (
-        isinstance(value, float) and value.is_integer()
-    ):  # a data frame makes floats of whole numbers if one of them is missing
+    # A data frame makes floats of whole numbers if one of them is missing.
+    if isinstance(value, float) and value.is_integer():
         return f"id: {company_id!r} is a number with a decimal point; {company_id.removesuffix('.0')!r} is another id"
     return ""
 

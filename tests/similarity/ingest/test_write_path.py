@@ -294,7 +294,7 @@ def test_an_id_that_is_usually_a_missing_value_is_warned_of(company_id: str) -> 
 
 
 def test_an_id_that_a_table_made_a_float_is_warned_of() -> None:
-    """A column of whole numbers of which one is missing: "7.0" would be a second company beside "7"."""
+    """One number of the column is missing, so a data frame makes "7.0" of 7: a second company beside "7"."""
     parsed = parse_record(RECORD | {"id": 7.0}, columns=Columns(), now=NOW)
     assert (parsed.change.id, parsed.ambiguous) == ("7.0", frozenset({"id"}))
     assert parsed.warnings == ("id: '7.0' is a number with a decimal point; '7' is another id",)
