@@ -318,8 +318,9 @@ class RowMatcher:
                 return wider
         if self.as_typed and is_word:
             longer = [*longer, *self.likely_listings(row.name)]
+        here = [each for each in longer if not countries_differ(row.country, each.country)]
         larger = [
-            each for each in longer if self.schema.is_prominent(each) or self._is_a_step_larger(each, match.company)
+            each for each in here if self.schema.is_prominent(each) or self._is_a_step_larger(each, match.company)
         ]
         is_weak = is_word or (self.as_typed and is_bare(match.company, self.schema))
         if not larger or self.schema.is_prominent(match.company) or not is_weak:
@@ -334,9 +335,9 @@ class RowMatcher:
         return not is_same_company(one, other, widely_shared=shared)
 
     def _is_a_step_larger(self, company: Company, other: Company) -> bool:
-        """Return whether `company` is at least one step of size larger than `other`; False unless `as_typed`."""
+        """Return whether `company` is at least one step of size larger than `other`; False if a size is unknown."""
         size, other_size = self.schema.size_of(company), self.schema.size_of(other)
-        return self.as_typed and size is not None and other_size is not None and size >= other_size + 1
+        return size is not None and other_size is not None and size >= other_size + 1
 
     def _is_prominent(self, company: Company) -> bool:
         """Return whether `company` is prominent; False unless `as_typed`."""

@@ -124,6 +124,11 @@ def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
     assert {each.id for each in caught.value.candidates} == candidates
 
 
+def test_a_row_is_not_matched_with_a_small_company_if_a_larger_one_may_be_meant(resolver: Resolver) -> None:
+    row = RowMatcher(resolver.index, "first", resolver.index.attributes()).match(ListedCompany("KFC"))
+    assert (row.company, {each.id for each in row.candidates}) == (None, {"3420.T", "9873.T"})
+
+
 @pytest.mark.parametrize(
     ("typed", "opened", "other"), [("Munich Re", "MUV2.DE", "MUV2.BE"), ("BABA", "BABA.BA", "03012.KL")]
 )
