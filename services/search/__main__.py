@@ -50,8 +50,8 @@ from .guards.slow_clients import connection_with_deadlines
 from .guards.telemetry import open_telemetry
 from .settings import DEFAULT_HOST, DEFAULT_PORT, Address, ServiceSettings
 from .writes.group_commit import MAX_WAITING_REQUESTS
+from .writes.write_service import WriteMode
 from .writes.write_setup import KafkaTopic, Writing, set_up_writing
-from .writes.writing import WriteMode
 
 # A thread that needs the interpreter waits this long for a busy one, several times in a request. With Python's 5 ms,
 # one key with six large queries at once made the small queries of another twice as slow as with this.

@@ -39,8 +39,8 @@ from .workspace.health import WorkspaceHealth
 from .workspace.lists import ListsService
 from .workspace.lists_routes import lists_routes
 from .writes.write_routes import erasure_routes, write_routes
+from .writes.write_service import WriteMode
 from .writes.write_setup import Writing, set_up_writing
-from .writes.writing import WriteMode
 
 WEB = Path(__file__).parent / "web"
 API_VERSION = "1.0"

@@ -14,8 +14,8 @@ from fastapi.testclient import TestClient
 
 from services.search.writes.destinations import KafkaDestination
 from services.search.writes.group_commit import GroupCommit
+from services.search.writes.write_service import WriteMode, WriteService
 from services.search.writes.write_setup import KafkaTopic, Writing, erasure_service, set_up_writing
-from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import utc_now
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex

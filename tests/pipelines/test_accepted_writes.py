@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from pipelines.stream import main
+from services.search.writes.write_service import WriteMode
 from services.search.writes.write_setup import KafkaTopic, set_up_writing
-from services.search.writes.writing import WriteMode
 from similarity.company import utc_now
 from similarity.encoder import TextEncoder
 from similarity.index.sqlite import SqliteIndex

@@ -21,7 +21,7 @@ from ..guards.envelope import request_id
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from .write_schemas import ErasedGeneration, ErasureAnswer, Outcome
-from .writing import WriteService, missing_warnings, refusal
+from .write_service import WriteService, missing_warnings, refusal
 
 SECONDS_TO_RETRY = 60.0
 LONGEST_SECONDS_TO_RETRY = 3600.0

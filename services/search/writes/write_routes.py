@@ -18,7 +18,7 @@ from ..wire.declarations import BODY_PROBLEMS, Responses, declared
 from ..wire.etags import refuse_preconditions
 from .erasing import ErasureService
 from .write_schemas import EVENT_TIME, BulkResult, CompanyBody, ErasureAnswer, Time, WriteAnswer, WriteStatus
-from .writing import WriteService
+from .write_service import WriteService
 
 NDJSON = "application/x-ndjson"
 BYTES = "application/octet-stream"

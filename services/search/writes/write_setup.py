@@ -16,7 +16,7 @@ from similarity.upkeep.erasure import Eraser
 from .destinations import IndexDestination, KafkaDestination
 from .erasing import ErasureService, ErasureThread
 from .group_commit import MAX_WAITING_REQUESTS, Destination, GroupCommit
-from .writing import WriteMode, WriteService, write_one
+from .write_service import WriteMode, WriteService, write_one
 
 SECONDS_TO_DELIVER = 10.0
 """How long brokers may take to acknowledge a message. A client waits, and can send its write again."""

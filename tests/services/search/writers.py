@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from services.search.guards.envelope import Envelope
 from services.search.wire.failures import answer_failures
 from services.search.writes.write_routes import erasure_routes, write_routes
+from services.search.writes.write_service import WriteMode
 from services.search.writes.write_setup import Writing, set_up_writing
-from services.search.writes.writing import WriteMode
 from similarity.feedback.protocol import Workspace
 from similarity.index.protocol import CompanyIndex
 from similarity.model.encoder_protocol import Encoder

@@ -15,8 +15,8 @@ from services.search.guards.callers import Caller, Scope
 from services.search.guards.guards import Guards
 from services.search.writes.group_commit import Commit, GroupCommit, Written
 from services.search.writes.write_schemas import Outcome
+from services.search.writes.write_service import WriteMode
 from services.search.writes.write_setup import set_up_writing
-from services.search.writes.writing import WriteMode
 from similarity.company import DeletedCompany, utc_now, version_of
 from similarity.errors import AuditUnavailable, IndexUnavailable
 from similarity.index.sqlite import SqliteIndex

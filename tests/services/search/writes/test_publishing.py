@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 from services.search.writes.destinations import KafkaDestination
 from services.search.writes.group_commit import GroupCommit, Written
 from services.search.writes.write_schemas import Outcome
+from services.search.writes.write_service import WriteMode, WriteService
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
-from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import DeletedCompany, version_of
 from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.index.sqlite import SqliteIndex

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from services.search.writes.destinations import IndexDestination
 from services.search.writes.group_commit import GroupCommit
 from services.search.writes.write_schemas import MAX_BULK_LINES
+from services.search.writes.write_service import WriteMode, WriteService
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
-from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.encoder import TextEncoder
 from similarity.errors import IndexUnavailable, InvalidBundle
