@@ -43,6 +43,7 @@ class Corpus:
     company: Callable[[int], Company]
     encoder_id: str
     bundle_id: str
+    embedded_at: datetime = datetime(2025, 1, 1, tzinfo=UTC)
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -66,7 +67,7 @@ class Corpus:
                 text_hash=f"{row:032x}",
                 encoder_id=self.encoder_id,
                 vector=np.asarray(self.vectors[row]),
-                embedded_at=datetime(2025, 1, 1, tzinfo=UTC),
+                embedded_at=self.embedded_at,
                 language="en",
             )
             for row in rows

@@ -42,9 +42,10 @@ def load(
     index: ElasticIndex, corpus: Corpus, *, generation: str, progress: Path, writers: int, server: Server
 ) -> dict[str, float]:
     """Fill a generation through `upsert`, continuing a killed run; return its figures."""
-    rows_written, seconds = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else (0, 0.0)
-    if not index.generations():
+    if generation not in {each.name for each in index.generations()}:
         index.create_generation(corpus.generation(generation))
+        progress.unlink(missing_ok=True)  # of another server
+    rows_written, seconds = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else (0, 0.0)
 
     def write(first: int) -> None:
         rows = range(first, min(first + CALL_DOCUMENTS, len(corpus)))

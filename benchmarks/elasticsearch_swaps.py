@@ -2,7 +2,7 @@
 
     python -m benchmarks.elasticsearch_swaps --index companies.db
 
-Two generations hold the same real companies and differ in one mark (the time of embedding), which every
+Two generations hold the same companies and differ in one mark (the time of embedding), which every
 hit carries. Several processes, as replicas of a service would, call live -> get -> similar. First they ask as fast
 as they can, to measure the capacity. Then they ask at half of that rate in an open loop (requests start when they
 are due, however long others take), while `rollback` swaps the generations repeatedly. A request whose generation
@@ -25,9 +25,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from benchmarks.elasticsearch_corpus import Corpus, read_corpus
-from benchmarks.elasticsearch_server import load_average, machine, running_server
-from similarity.company import DeletedCompany, EmbeddedCompany
+from benchmarks.elasticsearch_corpus import Corpus, read_corpus, synthetic_corpus
+from benchmarks.elasticsearch_load import load
+from benchmarks.elasticsearch_server import Server, load_average, machine, running_server
 from similarity.errors import SimilarityError, UnknownGeneration
 from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.index.protocol import CompanyIndex, GenerationState
@@ -35,7 +35,7 @@ from similarity.index.protocol import CompanyIndex, GenerationState
 NAME = "benchmark-swaps"
 MARKS = {"even": datetime(2024, 1, 1, tzinfo=UTC), "odd": datetime(2025, 1, 1, tzinfo=UTC)}
 K = 10
-BATCH = 2_000
+WRITERS = 2
 ALLOWED_SECONDS = 1.0
 
 
@@ -120,19 +120,17 @@ def collected(workers: "Sequence[multiprocessing.process.BaseProcess]", answers:
     return found
 
 
-def fill(index: ElasticIndex, corpus: Corpus) -> None:
-    """Load the corpus as both generations, once, and make the second one live."""
-    known = {generation.name: generation.state for generation in index.generations()}
+def fill(index: ElasticIndex, corpus: Corpus, *, progress: Path, server: Server, merged: bool) -> None:
+    """Load the corpus as both generations, once, and make the second one live. A load that was killed is continued."""
     for name, mark in MARKS.items():
-        if known.get(name) in {GenerationState.LIVE, GenerationState.PREVIOUS}:
+        states = {generation.name: generation.state for generation in index.generations()}
+        if states.get(name) in {GenerationState.LIVE, GenerationState.PREVIOUS}:
             continue
-        if name not in known:
-            index.create_generation(corpus.generation(name))
-            index.register_candidate(name)
-        for start in range(0, len(corpus), BATCH):
-            rows = range(start, min(start + BATCH, len(corpus)))
-            index.upsert(name, [_marked(document, mark) for document in corpus.documents(rows)])
-        index.compact(name)
+        marked = replace(corpus, embedded_at=mark)
+        load(index, marked, generation=name, progress=progress / f"{name}.json", writers=WRITERS, server=server)
+        if merged:
+            index.compact(name)
+        index.register_candidate(name)
         index.promote(name)
         print(f"{name}: {index.stats(name).companies:,} companies", flush=True)
 
@@ -163,6 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Swaps of the live generation under load.")
     parser.add_argument("--index", type=Path, required=True, help="embedded index with companies and their vectors")
     parser.add_argument("--limit", type=int, help="use only this many of its companies")
+    parser.add_argument("--synthetic", type=int, help="use this many companies made from the real ones")
+    parser.add_argument("--unmerged", action="store_true", help="do not merge the segments, which takes long")
     parser.add_argument("--work", type=Path, default=Path(".cache/elasticsearch-swaps"), help="for the server's data")
     parser.add_argument("--url", help="use this server instead of starting one")
     parser.add_argument("--heap", default="2g", help="heap of the server that is started")
@@ -171,14 +171,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pause", type=float, default=2.0, help="seconds between swaps")
     parser.add_argument("--capacity-seconds", type=float, default=15.0)
     options = parser.parse_args(arguments)
+    options.work.mkdir(parents=True, exist_ok=True)
     corpus = read_corpus(options.index, limit=options.limit)
+    if options.synthetic:
+        corpus = synthetic_corpus(corpus, options.work, size=options.synthetic)
     context = multiprocessing.get_context("spawn")
     with (
         running_server(options.url, options.work / "server", heap=options.heap) as server,
         closing(ElasticIndex(ElasticSettings(hosts=server.hosts, name=NAME))) as index,
     ):
         print(", ".join(f"{name} {value}" for name, value in machine(server.version).items()), flush=True)
-        fill(index, corpus)
+        fill(index, corpus, progress=options.work, server=server, merged=not options.unmerged)
         ids = [corpus.company(row).id for row in range(0, len(corpus), max(1, len(corpus) // 2_000))]
         seconds = options.capacity_seconds
         running = asked(context, server.hosts, ids, replicas=options.replicas, seconds=seconds, rate=None)
@@ -216,10 +219,6 @@ def show(answers: Sequence[Answer], swaps: Sequence[tuple[float, str]], *, capac
         print(f"problem: {problem}")
     kept = "kept" if not problems and follow <= ALLOWED_SECONDS else "MISSED"
     print(f"promise (no error, no mixed answer, all follow within {ALLOWED_SECONDS:.0f} s): {kept}")
-
-
-def _marked(document: EmbeddedCompany | DeletedCompany, mark: datetime) -> EmbeddedCompany | DeletedCompany:
-    return document if isinstance(document, DeletedCompany) else replace(document, embedded_at=mark)
 
 
 if __name__ == "__main__":
