@@ -1,14 +1,20 @@
-"""Measures the time from sending a message to Kafka until a search returns its company.
+"""Measures the time from sending a message to Kafka until a search returns its company, and texts a second on Flink.
 
     python -m benchmarks.pipelines_latency
+    python -m benchmarks.pipelines_latency --count 0 --rate 1279
 
 Starts real servers as the tests do, and runs `pipelines.stream` as a user does, with bundles of at most
 `--bundle-seconds`. Elasticsearch refreshes every `--refresh-seconds`, so a message waits for half of that on
 average, however fast the pipeline is; the embedded index needs no refresh. Messages are sent one at a time at
 random moments, so that they are not in step with bundles or refreshes.
+
+For the rate, `--rate` companies are sent at once to two partitions, with one and with two workers of Flink (a
+TaskManager each, and one thread of the encoder each). It counts from when a tenth of them are in Elasticsearch until
+all are. The bare encoder, with as many threads as workers, is measured beside it.
 """
 
 import argparse
+import json
 import os
 import platform
 import random
@@ -22,6 +28,7 @@ from pathlib import Path
 import apache_beam as beam
 import numpy as np
 
+from benchmarks.pipelines import by_encoder, companies_file
 from similarity.errors import SimilarityError
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
@@ -31,19 +38,20 @@ from tests.servers.flink import FlinkCluster
 from tests.servers.kafka import KafkaBroker
 from tests.servers.prism import Prism
 
+SAMPLE = Path(__file__).parents[1] / "data/sample/companies.jsonl"
 LONGEST_SECONDS = 60.0
 WARM_UP = 5
 
 
 @contextmanager
-def runner_options(name: str, folder: Path) -> Iterator[Sequence[str]]:
-    """Yield the options with which a job runs on Prism or Flink."""
+def runner_options(name: str, folder: Path, *, workers: int = 1) -> Iterator[Sequence[str]]:
+    """Yield the options with which a job runs on Prism, or on Flink with `workers` TaskManagers."""
     if name == "Prism":
         with Prism(folder / "prism") as prism:
             yield prism.beam_options(streaming=True)
         return
-    with FlinkCluster(folder / "flink", taskmanagers=1) as flink:
-        yield [*flink.beam_options(parallelism=1, checkpoint_ms=1000), "--streaming"]
+    with FlinkCluster(folder / "flink", taskmanagers=workers) as flink:
+        yield [*flink.beam_options(parallelism=workers, checkpoint_ms=1000), "--streaming"]
 
 
 def delays(story: Story, *, count: int) -> list[float]:
@@ -91,10 +99,38 @@ def measure(name: str, target: str, folder: Path, kafka: KafkaBroker, *, count: 
     print(f"| {name} | {where} | {p50:.2f} | {p95:.2f} | {seconds.max():.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
+def measure_rate(target: str, folder: Path, kafka: KafkaBroker, *, count: int, workers: int) -> None:
+    """Measure the texts a second of Flink with `workers`, and print a line of the table."""
+    companies = companies_file(SAMPLE, folder, count=count)
+    records = list(map(json.loads, companies.read_text(encoding="utf-8").splitlines()))
+    bare = count / by_encoder(companies, workers)
+    with runner_options("Flink", folder, workers=workers) as options:
+        story = Story(folder, kafka=kafka, target=target, runner=options)
+        with story.streaming():
+            story.send({"id": "first", "name": "First", "description": "Is there before the clock runs."})
+            eventually(lambda: is_live(target), story)
+            with closing(open_index(target, {})) as index:
+                story.send(*records)
+                begun, at_begin = reached(index, count // 10, story)
+                ended, at_end = reached(index, 1 + count, story)
+    rate = (at_end - at_begin) / (ended - begun)
+    print(f"| {workers} | {rate:.0f} | {bare:.0f} | {rate / bare:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+def reached(index: CompanyIndex, count: int, story: Story) -> tuple[float, int]:
+    """Wait until the index has `count` companies; return the time and how many it has."""
+    while (found := index.stats(index.live().name).companies) < count:
+        if story.dead_letters():
+            raise SystemExit(f"a company was refused:\n{story.said()[-2000:]}")
+        time.sleep(0.05)
+    return time.perf_counter(), found
+
+
 def main() -> None:
-    """Read the options and print the table."""
+    """Read the options and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=60, help="number of messages for each runner")
+    parser.add_argument("--rate", type=int, default=0, help="number of companies for the rate; at most 1,279")
     parser.add_argument("--bundle-seconds", type=float, default=0.5)
     parser.add_argument("--refresh-seconds", type=float, default=1.0)
     given = parser.parse_args()
@@ -111,7 +147,7 @@ def main() -> None:
         ElasticsearchCluster(Path(place) / "elasticsearch", nodes=1, heap="1g") as cluster,
     ):
         folder = Path(place)
-        for name, embedded in (("Prism", True), ("Prism", False), ("Flink", False)):
+        for name, embedded in (("Prism", True), ("Prism", False), ("Flink", False)) if given.count else ():
             work = folder / f"{name}-{embedded}"
             work.mkdir()
             if embedded:
@@ -119,6 +155,13 @@ def main() -> None:
             else:
                 with index_on(cluster.connection) as target:
                     measure(name, target, work, kafka, count=given.count, more=more)
+        if given.rate:
+            print("\n| workers of Flink | texts a second | bare encoder | share | load |\n" + "| --- " * 5 + "|")
+        for workers in (1, 2) if given.rate else ():
+            work = folder / f"rate-{workers}"
+            work.mkdir()
+            with index_on(cluster.connection) as target:
+                measure_rate(target, work, kafka, count=given.rate, workers=workers)
 
 
 if __name__ == "__main__":

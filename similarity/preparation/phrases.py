@@ -67,8 +67,9 @@ _CONNECTING = (
     r"and|or|but|as well as|in addition|additionally|furthermore|moreover|further|also|then|"
     r"such as|including|comprising|und|sowie|et|y|e"
 )
+# "'s" is left where a name was taken from the beginning: "Apple's services".
 _LEADING = re.compile(
-    rf"(?:[\s,;:，；、：。.•·–—-]+|(?:{_CONNECTING})\b[\s,:]+|"
+    rf"(?:[\s,;:，；、：。.•·–—-]+|['’]s?(?=\s)|(?:{_CONNECTING})\b[\s,:]+|"
     r"(?:it|we|they|the (?:company|firm|group))\b(?:\s+also\b)?\s+(?!['’])|"
     r"(?:along with|together with|through) its (?:\w+ )?subsidiaries\b)+",
     re.IGNORECASE,

@@ -39,7 +39,7 @@ SLOW = {
     "elasticsearch": f"--index {INDEX} --limit 200 --questions 5 --vectors int8_hnsw --warm-up 5 --client-seconds 0.1"
 }
 BEAM = {"pipelines": f"--companies {SAMPLE} --count 10 --threads 1"}
-STREAMS = {"pipelines_latency": "--count 1"}
+STREAMS = {"pipelines_latency": "--count 1 --rate 20"}
 TORCH = {"training": f"--companies {SAMPLE} --batch-pairs 4 --steps 2 --warm-up 1 --rounds 1 --peers none"}
 
 Run = Callable[[str, str], str]

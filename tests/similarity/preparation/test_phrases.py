@@ -63,6 +63,7 @@ def test_an_own_name_at_the_start_or_end_is_left_out_and_elsewhere_stays() -> No
     assert texts(description, *names) == ["makes shoes and boots", "Runners like Acme shoes"]
     assert texts("Acme, Inc. sells the Acme shoe.", *names) == ["sells the Acme shoe"]
     assert texts("Shoes and boots are made by Acme, Inc.", *names) == ["Shoes and boots are made"]
+    assert texts("Acme’s brands include shoes and boots.", *names) == ["brands include shoes and boots"]
 
 
 def test_a_text_that_only_repeats_a_name_is_split() -> None:
