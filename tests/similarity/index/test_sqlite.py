@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from similarity.company import DeletedCompany, Vector
+from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import WriteOutcome
 from similarity.index.sqlite import SqliteIndex, search, writing
 from similarity.index.sqlite import index as sqlite_index
-from similarity.index.sqlite.matrix import Neighbour, VectorMatrix
+from similarity.index.sqlite.matrix import VectorMatrix
 from similarity.index.sqlite.words import MAX_QUERY_WORDS, word_query
 from tests.contract.steps import add_candidate, add_live, found, outcomes
 from tests.factories import make_embedded, unit_vector
@@ -191,25 +191,28 @@ def test_threads_write_and_search_at_once(index: SqliteIndex, monkeypatch: pytes
     assert damage(index.path) == []
 
 
+@pytest.mark.parametrize("part", ["mask", "nearest"])
 def test_searches_run_at_the_same_time_and_a_change_waits_for_them(
-    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
+    """Also while they look for the companies that pass their filters (`mask`)."""
     index.upsert("first", [make_embedded("a"), make_embedded("b")])
-    nearest = VectorMatrix.nearest
+    original = getattr(VectorMatrix, part)
     both_search, may_end = Barrier(3), Event()
 
-    def waiting(matrix: VectorMatrix, vector: Vector, **arguments: Any) -> list[Neighbour]:
+    def waiting(*arguments: Any, **named: Any) -> Any:
         both_search.wait(timeout=30)
         may_end.wait(timeout=30)
-        return nearest(matrix, vector, **arguments)
+        return original(*arguments, **named)
 
     def search() -> list[str]:
-        return found(index.similar("first", unit_vector(1), k=5))
+        filters = [FieldFilter(field="country", none_of=("FR",))]
+        return found(index.similar("first", unit_vector(1), k=5, filters=filters))
 
-    assert search() == ["a", "b"]
+    assert found(index.similar("first", unit_vector(1), k=5)) == ["a", "b"]
     with ThreadPoolExecutor(3) as threads:
         with monkeypatch.context() as patched:
-            patched.setattr(VectorMatrix, "nearest", waiting)
+            patched.setattr(VectorMatrix, part, waiting)
             running = [threads.submit(search) for _ in range(2)]
             both_search.wait(timeout=30)
         index.upsert("first", [DeletedCompany(id="a", version=9)])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from starlette.types import Message, Receive, Scope, Send
 
 from services.search.app import create_app
-from services.search.asking.service import QUICKLY_NAMED
+from services.search.asking.service import QUICKLY_FILTERED, QUICKLY_NAMED
 from services.search.guards.concurrency import Admission, Gate, Gates, begin_heavy_work
 from services.search.guards.guards import Guards
 from services.search.settings import ServiceSettings
@@ -105,6 +105,16 @@ def test_looking_up_many_companies_is_heavy(crowded: SqliteIndex) -> None:
     assert cost(client, "PUT", "/lists/known", json=known) == 10
     assert cost(client, "POST", "/lists/known/companies", json={"add": known["companies"]}) == 10
     assert cost(client, "POST", "/similar", json={**about, "exclude": few, "exclude_lists": ["known"]}) == 10
+
+
+def test_many_filters_are_heavy(crowded: SqliteIndex) -> None:
+    client = client_of(crowded, Encoder())
+    for count, tokens in ((QUICKLY_FILTERED, 1), (QUICKLY_FILTERED + 1, 10)):
+        fields = [f"attributes.x{number}" for number in range(count)]
+        in_address = "".join(f"&filter={field}!=y" for field in fields)
+        assert cost(client, "GET", f"/similar/acme?reasons=0{in_address}") == tokens
+        asked = {"anchors": [{"company": "acme"}], "filters": [{"field": each, "none_of": ["y"]} for each in fields]}
+        assert cost(client, "POST", "/similar/locate", json={**asked, "company": "boots"}) == tokens
 
 
 def test_a_caller_who_has_too_little_left_hears_so_before_anything_is_encoded(crowded: SqliteIndex) -> None:
