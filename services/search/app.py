@@ -63,6 +63,7 @@ def create_app(
     writing: Writing | None = None,
     guards: Guards | None = None,
     cursor_key: bytes | None = None,
+    rows_at_once: int = 1,
 ) -> FastAPI:
     """Return a new application that answers from `index`.
 
@@ -71,7 +72,7 @@ def create_app(
     by company still work. `workspace`: stores verdicts and lists; by default they are deleted when the application
     stops. `writing`: the services of the write routes; by default companies are written to the index, or not at all if
     there is no encoder. `guards`: the middlewares and their settings. `cursor_key`: signs cursors; a process accepts
-    the cursors of all processes with the same key.
+    the cursors of all processes with the same key. `rows_at_once`: threads that match the rows of one list.
 
     The caller closes what it passes in, after the application has stopped.
     """
@@ -80,9 +81,7 @@ def create_app(
     match_line_breaks_in_paths()
     guards = guards or Guards()
     encoders = encoders if encoders is not None else {encoder.encoder_id: encoder} if encoder else {}
-    if workspace is None:
-        workspace = _temporary_workspace(closing)
-    workspace = watched(workspace, Outage(WORKSPACE))
+    workspace = watched(_temporary_workspace(closing) if workspace is None else workspace, Outage(WORKSPACE))
     if writing is None:
         mode = WriteMode.DIRECT if encoders else WriteMode.OFF
         writing = set_up_writing(mode, index=index, encoders=encoders, workspace=workspace)
@@ -117,7 +116,7 @@ def create_app(
     app.include_router(erasure_routes(replace(writing.erasures, removed=query_encoders.forget)))
     app.include_router(search_routes(search, WorkspaceHealth(workspace).trouble))
     app.include_router(map_routes(MapService(search)))
-    app.include_router(match_routes(MatchService(index)))
+    app.include_router(match_routes(MatchService(index, rows_at_once=rows_at_once)))
     app.include_router(feedback_routes(FeedbackService(search, workspace), NextService(search, workspace)))
     app.include_router(lists_routes(ListsService(search, workspace, before_much=begin_heavy_work)))
     _add_pages(app)

@@ -15,15 +15,18 @@ from .match_rows import ListRow, ListRows, without_bare_ticker, without_ticker
 from .match_schemas import Matched, MatchedRow
 
 CANDIDATES_SHOWN = 5
-ROWS_AT_ONCE = 4
 SECONDS_TO_SEARCH = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class MatchService:
-    """Matches lists with the live generation of `index`, each for at most SECONDS_TO_SEARCH by `clock` (seconds)."""
+    """Matches lists with the live generation of `index`, each for at most SECONDS_TO_SEARCH by `clock` (seconds).
+
+    `rows_at_once`: threads that match the rows of one list.
+    """
 
     index: CompanyIndex
+    rows_at_once: int = 1
     clock: Callable[[], float] = time.monotonic
 
     def match(self, listed: ListRows) -> Matched:
@@ -48,7 +51,7 @@ class MatchService:
                 match = matcher.match(replace(asked, name=shorter))
             return _answer(row, match)
 
-        with ThreadPoolExecutor(ROWS_AT_ONCE) as pool:
+        with ThreadPoolExecutor(self.rows_at_once) as pool:
             answers = list(pool.map(answer, listed.rows))
         return Matched(
             rows=answers,

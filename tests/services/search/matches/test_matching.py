@@ -6,8 +6,10 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
@@ -433,3 +435,22 @@ def test_a_compressed_table_is_refused_before_it_is_unpacked(client: TestClient)
     answer = send(client, bomb, "text/csv")
     assert answer.status_code == 422
     assert "send it uncompressed" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(("rows_at_once", "seconds"), [(1, 0.2), (2, 20.0)])
+def test_rows_are_matched_one_at_a_time_unless_several_pay(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch, rows_at_once: int, seconds: float
+) -> None:
+    resolve, two, met = index.resolve, Barrier(2), set()
+
+    def meeting(generation: str, reference: str) -> list[str]:
+        with suppress(BrokenBarrierError):
+            two.wait(timeout=seconds)
+            met.add(reference)
+        return resolve(generation, reference)
+
+    monkeypatch.setattr(index, "resolve", meeting)
+    client = client_of(MatchService(index, rows_at_once=rows_at_once))
+    rows = match(client, {"domain": "delta.com"}, {"domain": "sum.com"})
+    assert [row["id"] for row in rows] == ["delta", "formula"]
+    assert len(met) == (0 if rows_at_once == 1 else 2)
