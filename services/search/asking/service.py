@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +52,8 @@ QUICKLY_NAMED = 1_000
 """Looking up more companies is heavy work: 10,000 exclusions that nobody knows take over a second."""
 QUICKLY_FILTERED = 5
 """More filters are heavy work: 20 that most of 46,000 companies pass take 130 ms on the embedded index."""
+QUICKLY_JUDGED = 1_000
+"""Reading more verdicts on one company is heavy work: 40,000 take over a second."""
 
 
 class SearchService:
@@ -60,8 +62,8 @@ class SearchService:
     `workspace`: the store of the shortlists that queries exclude, and of verdicts; None if there are none.
     `cursor_key`: secret that signs cursors. Several processes need the same key; without one, a cursor is valid only in
     the process that issued it. `before_each`: called before each of several queries; it may raise, to stop.
-    `before_much`: called before more than QUICKLY_NAMED exclusions or members of a list are looked up, and
-    before more than QUICKLY_FILTERED filters; it may raise.
+    `before_much`: called before more than QUICKLY_NAMED exclusions or members of a list are looked up,
+    more than QUICKLY_FILTERED filters compared or more than QUICKLY_JUDGED verdicts read; it may raise.
     """
 
     def __init__(
@@ -192,11 +194,13 @@ class SearchService:
 
     def verdicts(self, anchor: str, user: str) -> dict[str, FeedbackEvent]:
         """Return the user's valid verdicts on pairs with the company `anchor`, by the id of the other company."""
-        if self._workspace is None:
-            return {}
-        latest = latest_verdicts(self._workspace.events(company=anchor, user=user))
-        events = (event for by_user in latest.values() for event in by_user.values())
+        events = self.valid_events(anchor, user)
         return {event.hit if event.anchor == anchor else event.anchor: event for event in events}
+
+    def valid_events(self, anchor: str, user: str = "") -> list[FeedbackEvent]:
+        """Return the valid verdicts on pairs with the company `anchor`, of `user` or else of all users."""
+        latest = latest_verdicts(self._events(anchor, user))
+        return [event for by_user in latest.values() for event in by_user.values()]
 
     def ranking_about(self, reference: str, question: Question) -> LibraryRanking:
         """Return the ranking of a question whose anchor `reference` must be known.
@@ -288,6 +292,13 @@ class SearchService:
             )
 
         return retry_if_retired(answer)
+
+    def _events(self, company: str, user: str) -> Iterator[FeedbackEvent]:
+        if self._workspace is not None:
+            for number, event in enumerate(self._workspace.events(company=company, user=user)):
+                if number == QUICKLY_JUDGED:
+                    self._before_much()
+                yield event
 
     def _asked_or_error(self, question: BatchQuestion) -> LibraryQuestion | SimilarityError:
         try:

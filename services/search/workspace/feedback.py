@@ -138,8 +138,7 @@ class FeedbackService:
             yield from (text_record(row, texts) for row in part if row.anchor in texts and row.hit in texts)
 
     def _verdicts(self, anchor: str, user: str) -> list[VerdictRecord]:
-        latest = latest_verdicts(self.workspace.events(company=anchor, user=user))
-        events = [event for by_user in latest.values() for event in by_user.values()]
+        events = self.search.valid_events(anchor, user)
         return [
             VerdictRecord(
                 hit=event.hit if event.anchor == anchor else event.anchor,

@@ -37,7 +37,7 @@ def workspace_client(index: CompanyIndex, workspace: Workspace, clock: StandingC
     """A client of the routes; the header `Test-User` says who asks, `Test-Scopes` what they may (else everything)."""
     app = FastAPI()
     answer_failures(app)
-    search = SearchService(Searcher(index))
+    search = SearchService(Searcher(index), workspace)
     app.include_router(feedback_routes(FeedbackService(search, workspace, clock=clock), NextService(search, workspace)))
     app.include_router(lists_routes(ListsService(search, workspace, clock=clock)))
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from starlette.types import Message, Receive, Scope, Send
 
 from services.search.app import create_app
+from services.search.asking import service
 from services.search.asking.service import QUICKLY_FILTERED, QUICKLY_NAMED
 from services.search.guards.concurrency import Admission, Gate, Gates, begin_heavy_work
 from services.search.guards.guards import Guards
@@ -115,6 +116,18 @@ def test_many_filters_are_heavy(crowded: SqliteIndex) -> None:
         assert cost(client, "GET", f"/similar/acme?reasons=0{in_address}") == tokens
         asked = {"anchors": [{"company": "acme"}], "filters": [{"field": each, "none_of": ["y"]} for each in fields]}
         assert cost(client, "POST", "/similar/locate", json={**asked, "company": "boots"}) == tokens
+
+
+def test_reading_many_verdicts_is_heavy(crowded: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "QUICKLY_JUDGED", 2)
+    client = client_of(crowded, Encoder())
+    assert client.put("/lists/known", json={"companies": ["boots"]}).status_code == 201
+    for number, tokens in enumerate((1, 1, 10)):
+        verdict = {"anchor": "acme", "hit": f"more-{number}", "verdict": "competitor"}
+        assert client.post("/feedback", json=verdict).status_code == 201
+        assert cost(client, "GET", "/feedback?anchor=acme") == tokens
+        assert cost(client, "GET", "/similar/acme?reasons=0&format=xlsx") == tokens
+        assert cost(client, "GET", "/lists/known/companies?company=acme") == tokens
 
 
 def test_a_caller_who_has_too_little_left_hears_so_before_anything_is_encoded(crowded: SqliteIndex) -> None:
