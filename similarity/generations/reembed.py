@@ -120,7 +120,8 @@ def reembed(
     """Fill the generation `target`, evaluate it and promote it.
 
     If there is a candidate of the same bundle, the run continues with that candidate instead of `target`. If `target`
-    has the encoder of the live generation, vectors are copied and `encoder` is not used.
+    has the encoder of the live generation, vectors are copied. Then `encoder` is needed only if the bundle is live
+    already, and the previous generation has another encoder.
 
     Raises:
         NoLiveGeneration: there is no generation to re-embed.
