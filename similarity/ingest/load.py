@@ -1,8 +1,9 @@
 """Load of a file of companies into an index, in chunks, with a file of rejected rows and progress reports.
 
 A load can be repeated: a company whose text is unchanged is not encoded again, and a company without any change is not
-written. If several rows have the same id and the same event time (or none), the first row is kept. Rows that the store
-does not accept are counted as failed, and the load continues. Loading the file again writes them.
+written. If several rows have the same id and the same event time (or none), the first row is kept, or a later row that
+deletes the company. Rows that the store does not accept are counted as failed, and the load continues. Loading the file
+again writes them.
 """
 
 from collections import Counter
