@@ -249,8 +249,9 @@ class KafkaReader(UnboundedReader):
         if end is not None and record.offset >= end:
             self._positions[record.partition] = end
             return False
-        message = record.message(self._now())
-        time_of = Timestamp.from_utc_datetime(message.time)
+        now = self._now()
+        message = record.message(now)
+        time_of = Timestamp.from_utc_datetime(min(message.time, now))  # a producer's clock may be years ahead
         self._positions[record.partition] = record.offset + 1
         self._watermarks[record.partition] = time_of
         self._current = (message, time_of)

@@ -1,16 +1,16 @@
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from similarity.company import EPOCH
 from similarity.errors import InvalidInput
 from similarity.ingest.messages import Message
 from similarity.kafka import KafkaSettings, KeyedProducer, Record, TopicConsumer, topic_partitions
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-LATEST = int((NOW + timedelta(minutes=5)).timestamp() * 1000)
 
 
 def record(timestamp: int | None) -> Record:
@@ -30,14 +30,9 @@ def test_a_record_without_a_time_has_the_time_at_which_it_is_received() -> None:
     assert record(None).message(NOW).time == NOW
 
 
-def test_a_clock_may_be_five_minutes_ahead() -> None:
-    assert record(LATEST).message(NOW).unreadable == ""
-    assert "5 minutes ahead" in record(LATEST + 1).message(NOW).unreadable
-
-
 @given(timestamp=st.integers(0, 2**63 - 1))
-def test_no_time_of_a_record_is_far_ahead_whatever_its_producer_claims(timestamp: int) -> None:
-    assert record(timestamp).message(NOW).time <= NOW + timedelta(minutes=5)
+def test_a_record_is_a_message_whatever_time_its_producer_claims(timestamp: int) -> None:
+    assert record(timestamp).message(NOW).time >= EPOCH
 
 
 def environ(**values: str) -> dict[str, str]:
