@@ -9,6 +9,8 @@ from similarity.errors import SimilarityError
 from similarity.ingest.messages import Message
 
 LAST_MILLISECOND = (LAST_TIME - EPOCH) // timedelta(milliseconds=1)
+SLOTS = 900
+"""Microseconds of a millisecond that offsets have; the others are for changes of a company that span a multiple."""
 
 
 class KafkaUnavailable(SimilarityError):
@@ -34,11 +36,19 @@ class Record:
     value: bytes | None
     timestamp: int | None
 
-    def message(self, received: datetime) -> Message:
-        """Return the record as a message; its time is `received` if the record has no timestamp."""
+    def message(self, received: datetime, *, after: datetime = EPOCH) -> Message:
+        """Return the record as a message; its time is `received` if the record has no timestamp.
+
+        Within the millisecond of the timestamp, the offset gives the microsecond, so that changes of a company keep
+        their order and have the same time whenever they are read. After SLOTS offsets the microseconds begin again;
+        there, the time is above `after`, the time of an earlier message of the same key, if the millisecond allows it.
+        """
         time = received
         if self.timestamp is not None:
-            time = EPOCH + timedelta(milliseconds=min(self.timestamp, LAST_MILLISECOND))
+            millisecond = EPOCH + timedelta(milliseconds=min(self.timestamp, LAST_MILLISECOND))
+            time = millisecond + timedelta(microseconds=self.offset % SLOTS)
+            if millisecond <= after < millisecond + timedelta(microseconds=999):
+                time = max(time, after + timedelta(microseconds=1))
         position = f"kafka:{self.topic}/{self.partition}/{self.offset}"
         return Message(position=position, key=self.key, value=self.value, time=time)
 
