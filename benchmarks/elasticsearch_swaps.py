@@ -15,11 +15,13 @@ import multiprocessing
 import queue
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing.context import SpawnContext
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import TypeAlias
 
@@ -50,6 +52,8 @@ class Answer:
 
 
 Answers: TypeAlias = "multiprocessing.Queue[list[Answer]]"
+Swaps: TypeAlias = list[tuple[float, str]]
+"""The time at which each rollback returned, and the generation that is live since then."""
 
 
 def ask(index: CompanyIndex, company_id: str) -> tuple[str, str]:
@@ -70,14 +74,14 @@ def _ask(index: CompanyIndex, company_id: str) -> tuple[str, str]:
     return live, ""
 
 
-def replica(hosts: tuple[str, ...], ids: Sequence[str], until: float, rate: float | None, answers: Answers) -> None:
-    """Run one process of a service: ask until `until`, at `rate` requests a second or (None) as fast as it can."""
+def replica(hosts: tuple[str, ...], ids: Sequence[str], stop: Event, rate: float | None, answers: Answers) -> None:
+    """Run one process of a service: ask until `stop`, at `rate` requests a second or (None) as fast as it can."""
     choice = np.random.default_rng()
     found: list[Answer] = []
     with closing(ElasticIndex(ElasticSettings(hosts=hosts, name=NAME))) as index:
         ask(index, ids[0])
         due = time.time()
-        while due < until:
+        while not stop.is_set():
             time.sleep(max(0.0, due - time.time()))
             begun = time.time()
             try:
@@ -96,28 +100,25 @@ def asked(
     ids: Sequence[str],
     *,
     replicas: int,
-    seconds: float,
     rate: float | None,
-) -> "tuple[list[multiprocessing.process.BaseProcess], Answers, float]":
-    """Start the replicas; return their processes, the queue of their answers, and the time at which they stop."""
+    during: Callable[[], Swaps],
+) -> tuple[list[Answer], Swaps]:
+    """Ask with all replicas while `during` runs; return all answers, and what it returned."""
     answers: Answers = context.Queue()
-    until = time.time() + seconds
+    stop = context.Event()
     each = rate / replicas if rate else None
-    workers = [context.Process(target=replica, args=(hosts, ids, until, each, answers)) for _ in range(replicas)]
+    workers = [context.Process(target=replica, args=(hosts, ids, stop, each, answers)) for _ in range(replicas)]
     for worker in workers:
         worker.start()
-    return list(workers), answers, until
-
-
-def collected(workers: "Sequence[multiprocessing.process.BaseProcess]", answers: Answers, until: float) -> list[Answer]:
-    """Return all answers after the replicas have stopped."""
+    swaps = during()
+    stop.set()
     try:
-        found = [answer for _ in workers for answer in answers.get(timeout=max(0.0, until - time.time()) + 60)]
+        found = [answer for _ in workers for answer in answers.get(timeout=60)]
     except queue.Empty:
         sys.exit("a replica died; its error is above")
     for worker in workers:
         worker.join()
-    return found
+    return found, swaps
 
 
 def fill(index: ElasticIndex, corpus: Corpus, *, progress: Path, server: Server, merged: bool) -> None:
@@ -135,19 +136,26 @@ def fill(index: ElasticIndex, corpus: Corpus, *, progress: Path, server: Server,
         print(f"{name}: {index.stats(name).companies:,} companies", flush=True)
 
 
-def swap(index: ElasticIndex, *, swaps: int, pause: float) -> list[tuple[float, str]]:
+def wait(seconds: float) -> Swaps:
+    """Wait without a swap."""
+    time.sleep(seconds)
+    return []
+
+
+def swap(index: ElasticIndex, *, swaps: int, pause: float) -> Swaps:
     """Roll back `swaps` times; return the time at which each returned, and the generation live since then."""
     done = []
     for _ in range(swaps):
         time.sleep(pause)
+        begun = time.time()
         live = index.rollback().name
         done.append((time.time(), live))
-        print(f"  {len(done)} of {swaps}: {live}", flush=True)
+        print(f"  {len(done)} of {swaps}: {live}, after {done[-1][0] - begun:.1f} s", flush=True)
     time.sleep(pause)
     return done
 
 
-def slowest_to_follow(answers: Sequence[Answer], swaps: Sequence[tuple[float, str]]) -> float:
+def slowest_to_follow(answers: Sequence[Answer], swaps: Swaps) -> float:
     """Return the most seconds after a rollback at which a request began that the old generation answered."""
     slowest = 0.0
     for (at, live), (end, _) in zip(swaps, [*swaps[1:], (float("inf"), "")], strict=True):
@@ -183,23 +191,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(", ".join(f"{name} {value}" for name, value in machine(server.version).items()), flush=True)
         fill(index, corpus, progress=options.work, server=server, merged=not options.unmerged)
         ids = [corpus.company(row).id for row in range(0, len(corpus), max(1, len(corpus) // 2_000))]
-        seconds = options.capacity_seconds
-        running = asked(context, server.hosts, ids, replicas=options.replicas, seconds=seconds, rate=None)
-        until = running[-1]
+        ask_all = partial(asked, context, server.hosts, ids, replicas=options.replicas)
+        closed, _ = ask_all(rate=None, during=lambda: wait(options.capacity_seconds))
         # The second half: by then every process has started and the server is warm.
-        closed = [answer for answer in collected(*running) if answer.begun > until - seconds / 2]
-        capacity = len(closed) / (seconds / 2)
+        last = max(answer.begun for answer in closed)
+        counted = sum(answer.begun > last - options.capacity_seconds / 2 for answer in closed)
+        capacity = counted / (options.capacity_seconds / 2)
         print(
             f"capacity: {capacity:.0f} requests/s from {options.replicas} processes, load {load_average()}", flush=True
         )
-        seconds = (options.swaps + 1) * (options.pause + 3)
-        running = asked(context, server.hosts, ids, replicas=options.replicas, seconds=seconds, rate=capacity / 2)
-        swaps = swap(index, swaps=options.swaps, pause=options.pause)
-        answers = collected(*running)
+        answers, swaps = ask_all(
+            rate=capacity / 2, during=lambda: swap(index, swaps=options.swaps, pause=options.pause)
+        )
     show(answers, swaps, capacity=capacity)
 
 
-def show(answers: Sequence[Answer], swaps: Sequence[tuple[float, str]], *, capacity: float) -> None:
+def show(answers: Sequence[Answer], swaps: Swaps, *, capacity: float) -> None:
     """Print the figures and whether the promise was kept."""
     problems = [answer.problem for answer in answers if answer.problem]
     milliseconds = 1000 * np.array([answer.seconds for answer in answers])

@@ -2,9 +2,9 @@
 
     messages = pipeline | ReadFiles(["s3://bucket/companies-*.jsonl.gz"], now=utc_now())
 
-A row becomes the message "file:PATH#ROW"; its value is the row as JSON or, for JSONL, the bytes of the line. A file is
-read by one worker, so split a large file. A row with the id of an earlier row of the file and other content is an
-unreadable message.
+Each row becomes a message with the position "file:PATH#ROW". Its value is the row as JSON or, for JSONL, the bytes of
+the line. A file is read by one worker, so split a large file. A row with the id and the event time of an earlier row of
+the file, but other content, becomes an unreadable message.
 """
 
 import json
@@ -12,12 +12,13 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, time
+from datetime import datetime
 
 import apache_beam as beam
 
 from pipelines.file_systems import matching, open_to_read
 from similarity.errors import InvalidCompany, InvalidInput
+from similarity.formats.plain_values import plain_value
 from similarity.ingest.files import format_of, read_stream
 from similarity.ingest.messages import NO_COLUMNS, Message, decode
 from similarity.ingest.records import Columns
@@ -30,7 +31,8 @@ LOGGER = logging.getLogger(__name__)
 class ReadFiles(beam.PTransform):
     """PBegin -> PCollection[Message]: all rows of the files that match the patterns when the job is built.
 
-    `now` is the start of the run: the version of rows without an event time. `columns` tell which column is the id.
+    `now` is the start of the run: the version of rows without an event time. `columns` serve only to
+    find rows that repeat an earlier row.
 
     Raises:
         InvalidInput: no file matches a pattern, a suffix is unknown, or this installation cannot read from the store.
@@ -76,7 +78,7 @@ class _ReadFile(beam.DoFn):
                 yield Message(position=position, value=None, time=self._now, unreadable=str(error))
 
     def _conflict(self, repeated: RepeatedRows, number: int, message: Message) -> str:
-        """Return why a row conflicts with an earlier one; empty if it does not, or is no company."""
+        """Return why a row conflicts with an earlier one; empty if it does not, or if it is invalid."""
         try:
             return repeated.conflict(number, decode(message, columns=self._columns).change)
         except InvalidCompany:
@@ -99,16 +101,20 @@ def _as_json(record: Mapping[str, object]) -> bytes:
 
 
 def _json_form(value: object) -> object:
-    """Return a JSON value for a Parquet value; an object is refused in a field of a company and ignored elsewhere."""
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    return {type(value).__name__: str(value)}
+    """Return a Parquet value in a form that JSON has: that of `similarity ingest` or, for one like bytes, an object.
+
+    An object as the domain, or in the column of an attribute, is ignored with a warning. In any other field of a
+    company, or as a member of `attributes`, it makes the message a dead letter.
+    """
+    plain = plain_value(value)
+    return {type(value).__name__: str(value)} if plain is value else plain
 
 
 def _finite(value: object) -> object:
     """Replace NaN and infinity, which tables contain for missing numbers, by None."""
+    value = plain_value(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {name: _finite(each) for name, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list) else value
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value

@@ -23,12 +23,12 @@ from similarity.kafka import End, KafkaUnavailable, Lost, Record, TopicConsumer,
 Start: TypeAlias = Literal["earliest", "latest"]
 OnLost: TypeAlias = Literal["fail", "earliest"]
 
-# Wait for the first record of a Beam bundle. It also slows down runners that resume an idle reader at once (Beam issue
-# 39848).
+# Wait for the first record of a Beam bundle. It also keeps Prism from polling without a pause: Prism resumes an idle
+# reader at once, without the delay that Beam requests (Beam issue 39848).
 WAIT_SECONDS = 0.25
 # Wait for a further record; short, because the records read so far are written at the end of the Beam bundle.
 LINGER_SECONDS = 0.01
-# How long a split waits for Kafka.
+# How long `KafkaSource.split` waits for Kafka before it gives one reader all partitions.
 SPLIT_SECONDS = 30.0
 # How old the list of partitions may be before it is read again.
 NEW_PARTITIONS_SECONDS = 60.0
@@ -205,7 +205,7 @@ class KafkaReader(UnboundedReader):
         return self._mark()
 
     def close(self) -> None:
-        """Close the consumer, unless another reader uses it."""
+        """Close the consumer of this reader, also in the pool, unless another reader has used it since."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
@@ -290,7 +290,10 @@ class KafkaReader(UnboundedReader):
         return {partition: offset for partition, offset in self._positions.items() if offset < self._ends[partition]}
 
     def _set_start_positions(self, consumer: TopicConsumer) -> None:
-        """Set the start of partitions without a position: the committed offset, else the one that `start` selects."""
+        """Set the start of partitions without a position: the committed offset, else the one that `start` selects.
+
+        Without a committed offset, a partition that is added while the job runs is read from its beginning.
+        """
         source, first_time = self._source, not self._positions
         if source.until_end and not first_time:
             return  # partitions that were added after the job started are not read
@@ -302,7 +305,6 @@ class KafkaReader(UnboundedReader):
         positions, ends = dict(self._positions), dict(self._ends)
         for partition in unknown:
             low, high = consumer.bounds(partition)
-            # A partition that is added while the job runs is read from its beginning.
             chosen = high if source.start == "latest" and first_time else low
             position = committed.get(partition, chosen)
             positions[partition] = self._existing_position(partition, position, low=low, high=high)

@@ -9,6 +9,7 @@ SIMILARITY_SERVICE_ variables (docs/service-settings.md).
 
 import argparse
 import errno
+import gc
 import logging
 import os
 import signal
@@ -209,6 +210,9 @@ def run(app: FastAPI, address: Address, guards: Guards) -> None:
     service = guards.settings
     allow_open_files(service.connections)
     sys.setswitchinterval(SECONDS_BETWEEN_THREADS)
+    # What is imported and loaded by now stays until the end. To look through all of it stopped every thread for 50 ms.
+    gc.collect()
+    gc.freeze()
     server = DrainingServer(server_config(app, address, guards), lifecycle=guards.lifecycle)
     stop_metrics = guards.metrics.serve(service.metrics_host, service.metrics_port) if service.metrics_port else None
     try:

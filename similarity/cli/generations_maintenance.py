@@ -35,13 +35,18 @@ if TYPE_CHECKING:
 
 maintenance = typer.Typer()
 MOST_DAYS = 36_500
-"""A hundred years: a time before year 1 is none."""
+"""The largest number of days that the options accept, a hundred years: `datetime` has no times before year 1."""
 VECTOR_FILE = (
-    "Parquet or JSONL: companies with a column 'vector', and best an event_time, the time at which each was read: a "
-    "row without one replaces what was written since the file was made"
+    "Parquet or JSONL: companies with a column 'vector' and, if possible, event_time, the time at which each was read. "
+    "A row without event_time gets the time at which this import starts, so it replaces newer values that were "
+    "written since the file was made"
 )
 
 FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="Output format")]
+IntoOption = Annotated[
+    str | None,
+    typer.Option("--into", help="Continue with this generation, building or a candidate [default: a new one]"),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing")]
 
 
@@ -50,7 +55,12 @@ def prune(
     keep: Annotated[int, typer.Option(min=0, help="Number of previous generations to keep for a rollback")] = 1,
     older_than: Annotated[
         float,
-        typer.Option(min=0, max=MOST_DAYS, metavar="DAYS", help="Only generations replaced at least so many days ago"),
+        typer.Option(
+            min=0,
+            max=MOST_DAYS,
+            metavar="DAYS",
+            help="Only generations that were replaced, or if unfinished created, at least DAYS ago",
+        ),
     ] = 7,
     dry_run: DryRunOption = False,
     index: IndexOption = None,
@@ -65,7 +75,8 @@ def prune(
     with opened(index) as work:
         names = run(work.audited, keep=keep, older_than=timedelta(days=older_than), now=utc_now(), dry_run=dry_run)
     done = "would be removed" if dry_run else "removed"
-    hint = f"; generations replaced less than {older_than:g} days ago are kept (--older-than)" if older_than else ""
+    kept = f"generations replaced, or if unfinished created, less than {older_than:g} days ago are kept (--older-than)"
+    hint = f"; {kept}" if older_than else ""
     typer.echo("\n".join(f"{name} {done}" for name in names) or f"nothing {done}{hint}")
 
 
@@ -102,7 +113,9 @@ def drift(
 
 @maintenance.command()
 def leases(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -> None:
-    """Show who writes or re-embeds now, and which revision of the generations they have acknowledged.
+    """Show the leases: which processes write to, re-embed, promote or remove generations now.
+
+    `acknowledged` is the newest revision of the list of generations that a writer has read; it grows with every change.
 
     Example: `similarity generations leases`
     """
@@ -112,7 +125,7 @@ def leases(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -
             {"name": lease.name, "holder": lease.holder, "until": lease.expires_at, "acknowledged": lease.acknowledged}
             for lease in work.index.leases()
         ]
-    show_rows(rows, output, nothing=f"nobody is writing; the revision is {revision}")
+    show_rows(rows, output, nothing=f"there are no leases; the list of generations has the revision {revision}")
 
 
 @maintenance.command("import-vectors")
@@ -122,9 +135,7 @@ def import_vectors(
     encoder_id: Annotated[
         str, typer.Option("--encoder-id", help="Id of the encoder that made the vectors, such as my-model-1")
     ],
-    into: Annotated[
-        str | None, typer.Option("--into", help="Continue with this unfinished generation [default: a new one]")
-    ] = None,
+    into: IntoOption = None,
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
@@ -148,11 +159,12 @@ def import_vectors(
     found_columns(file, columns, index, others=[VECTOR_COLUMN])
     dimension = vector_dimension(file)
     if dry_run:  # before the index is opened, which would create it
-        typer.echo(f"up to {count_rows(file):,} rows would go into {into or 'a new generation'} of {dimension} numbers")
+        target = f"{into or 'a new generation'} with vectors of {dimension} numbers"
+        typer.echo(f"up to {count_rows(file):,} rows would go into {target}")
         return
     refuse_audit_record(Settings.from_environment(os.environ, index=index), rejects := rejects or rejects_path(file))
     with opened(index, create=True) as work:
-        new = _imported(work, encoder_id, dimension=dimension)
+        new = _generation_to_create(work, encoder_id, dimension=dimension)
         if into is None:
             work.index.create_generation(new)
         generation = import_target(work.index, into or new.name, encoder_id=encoder_id)
@@ -198,8 +210,12 @@ def compact(
     Example: `similarity generations compact 20260131-120000-1f2e3d4c`
     """
     with opened(index) as work:
-        work.index.compact(name)
-    typer.echo(f"{name} is compact")
+        is_complete = work.index.compact(name)
+    if is_complete:
+        typer.echo(f"{name} is compact")
+    else:
+        held = "still holds replaced and deleted documents, because a copy of the store is unavailable"
+        typer.echo(f"{name} {held}; run this command again later")
 
 
 @maintenance.command("purge-deleted")
@@ -207,14 +223,17 @@ def purge_deleted(
     older_than: Annotated[
         float,
         typer.Option(
-            min=0, max=MOST_DAYS, metavar="DAYS", help="Longer than the retention of everything that feeds the index"
+            min=0,
+            max=MOST_DAYS,
+            metavar="DAYS",
+            help="Must exceed the retention of every topic and the age of every file that may be loaded",
         ),
     ],
     index: IndexOption = None,
 ) -> None:
-    """Forget old deletions, in every generation.
+    """Forget deletions older than DAYS in every generation, and records of completed erasures that are as old.
 
-    Until then, a deletion prevents an older message that arrives late from restoring the company.
+    Until a deletion is forgotten, it prevents an older message that arrives late from restoring the company.
 
     Example: `similarity generations purge-deleted --older-than 90`
     """
@@ -245,8 +264,11 @@ def _refuse_empty(work: Opened, generation: "Generation", rejected: "RejectsFile
     fail(f"no row could be imported, so there is no new generation: {rejected.summary}")
 
 
-def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
-    """Return a new generation for vectors of this encoder, with its bundle if that is in the store."""
+def _generation_to_create(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
+    """Return a generation for vectors of this encoder, with the encoder's bundle if that is in the store.
+
+    The caller creates it in the index.
+    """
     from similarity.company import utc_now
     from similarity.generations.new import new_generation, new_name
     from similarity.generations.promotion import IMPORTED

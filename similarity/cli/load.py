@@ -213,11 +213,11 @@ def print_warnings(report: "LoadReport", rejected: "RejectsFile") -> None:
                     "read as 1.2 and values like 12,5 are ignored: write 1200 and 12.5, and load the file again"
                 )
             )
-    if report.replaced_values:
+    if report.lost_to_invalid_values:
         typer.echo(
             printable(
                 "warning: stored values were removed, because their new values are invalid and a company is written "
-                f"whole: {_by_field(report.replaced_values)}. Correct the values and load the file again"
+                f"whole: {_by_field(report.lost_to_invalid_values)}. Correct the values and load the file again"
             )
         )
     if report.removed_values:

@@ -15,9 +15,10 @@ from similarity.company import AttributeValue
 class SavedList:
     """A saved list, shared by all users of the service. `looked_at`: the caller's own last look.
 
-    `question`: the query as JSON; None for a shortlist, or if it is long and all lists were requested. `companies`: the
-    ids on a shortlist, `size` their number; None for a query. `new`: how many hits are new to the caller, if that was
-    requested.
+    `question`: the query as JSON; None for a shortlist. `companies` and `size`: the ids on a shortlist, and their
+    number; None for a query. In the result of `lists`, a long `question` or `companies` is None, too. `new`: number of
+    hits that are new to the caller; None if it was not requested, if the query failed, or if the queries before it took
+    too long.
     """
 
     name: str
@@ -32,10 +33,11 @@ class SavedList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member(CompanyReference):
-    """A company on a shortlist. `deleted`: the index no longer holds it, and only its id is known.
+    """A company on a shortlist, or one that a shortlist is compared with.
 
-    `rank`, `score`, `probability` and the caller's `verdict` and `note` are about the company asked about, if any.
-    `rank` is None if it is not among the first hits.
+    `deleted`: the index no longer holds it, and only its id is known. If the request names a company, `rank`, `score`,
+    `probability`, and the caller's `verdict` and `note` are those of the pair of both. `rank` and `probability` are
+    None if the ranking of the named company does not reach as far as this one.
     """
 
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A stored look at the list `name`: `seen` hits are no longer new."""
+    """The caller's look at the list `name`. `seen`: number of hits that are no longer new to the caller."""
 
     name: str
     looked_at: datetime
@@ -70,9 +72,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRanking(Ranking):
-    """The ranking of the list `name`; a hit is `new` if it was not in the ranking at `looked_at`.
+    """The ranking of the list `name`.
 
-    `looked_at`: the caller's own last look; None if there was none, and all hits are new.
+    `looked_at`: the time of the caller's own last look. A hit is `new` if neither it nor one of its duplicates was
+    among the hits of that look. If there was no look, `looked_at` is None and all hits are `new`.
     """
 
     name: str = ""

@@ -1,4 +1,4 @@
-"""The mappings and settings of a workspace's indices, and the conversion of its records to documents (no I/O)."""
+"""The fields of a workspace's indices, the documents of its records, and a query for events, without I/O."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Converts verdicts to labelled pairs for training.
+"""Converts verdicts to pairs for training, which have a label if all users agree.
 
 Only the latest verdict of a user on an unordered pair is valid; a user whose verdict is `withdrawn` has not judged
 the pair. If all users agree on a pair, it is labelled; if they disagree, or one is unsure, it is exported without a
@@ -20,17 +20,20 @@ Label: TypeAlias = Literal["positive", "negative", ""]
 """The label in a file of pairs; empty: unlabelled."""
 
 LatestVerdicts: TypeAlias = Mapping[Pair, Mapping[str, FeedbackEvent]]
-"""The valid events: pair -> user -> event, without withdrawn verdicts and empty pairs."""
+"""The latest event of each user, by pair and user, without withdrawn verdicts and without pairs that then have none."""
 
 LABELS: Mapping[Verdict, Label] = {Verdict.COMPETITOR: "positive", Verdict.NOT_COMPETITOR: "negative"}
-# The names must differ from those of the columns of ids, because training prefers ids to texts.
+# Not named company_a and company_b: from columns of those names, training reads ids and ignores the texts.
 TEXT_COLUMNS = ("text_a", "text_b", "label", "anchor_id", "hit_id", "users", "judged_at")
 ID_COLUMNS = ("company_a", "company_b", "label", "users", "judged_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledPair:
-    """The common label of `users` people for two companies. `anchor` and `hit`: those of the newest verdict."""
+class JudgedPair:
+    """Two companies that `users` people have judged. `anchor` and `hit`: those of the newest verdict.
+
+    `label` is empty if the users disagree or one of them is unsure.
+    """
 
     anchor: str
     hit: str
@@ -48,9 +51,9 @@ def latest_verdicts(newest_first: Iterable[FeedbackEvent]) -> LatestVerdicts:
     return {pair: by_user for pair, by_user in standing.items() if by_user}
 
 
-def labelled_pairs(verdicts: LatestVerdicts) -> list[LabelledPair]:
+def judged_pairs(verdicts: LatestVerdicts) -> list[JudgedPair]:
     """Return one row per pair of `verdicts`, by anchor and hit."""
-    rows = [_labelled_pair(list(by_user.values())) for by_user in verdicts.values()]
+    rows = [_judged_pair(list(by_user.values())) for by_user in verdicts.values()]
     return sorted(rows, key=lambda row: (row.anchor, row.hit))
 
 
@@ -60,11 +63,11 @@ def label_of(verdicts: Iterable[Verdict]) -> Label:
     return LABELS.get(distinct.pop(), "") if len(distinct) == 1 else ""
 
 
-def with_consistent_texts(rows: Sequence[LabelledPair], texts: Mapping[str, str]) -> list[LabelledPair]:
+def with_consistent_texts(rows: Sequence[JudgedPair], texts: Mapping[str, str]) -> list[JudgedPair]:
     """Return the rows whose companies are both in `texts` (company id -> text, or its hash), with consistent labels.
 
-    An encoder sees texts, not ids. If two texts have different labels under different ids, those rows lose their
-    label, because training would refuse the file. So do pairs of two equal texts, which an encoder cannot distinguish.
+    An encoder reads texts, not ids. Rows of the same two texts with different labels lose their label, because training
+    would refuse the file. A row of two equal texts loses it too, because an encoder cannot distinguish them.
     """
     known = [row for row in rows if row.anchor in texts and row.hit in texts]
     labels: dict[frozenset[str], set[Label]] = defaultdict(set)
@@ -76,7 +79,7 @@ def with_consistent_texts(rows: Sequence[LabelledPair], texts: Mapping[str, str]
     ]
 
 
-def text_record(row: LabelledPair, texts: Mapping[str, str]) -> dict[str, str | int]:
+def text_record(row: JudgedPair, texts: Mapping[str, str]) -> dict[str, str | int]:
     """Return a row of `TEXT_COLUMNS`; `texts`: prepared texts by company id."""
     return {
         "text_a": texts[row.anchor],
@@ -89,7 +92,7 @@ def text_record(row: LabelledPair, texts: Mapping[str, str]) -> dict[str, str | 
     }
 
 
-def id_record(row: LabelledPair) -> dict[str, str | int]:
+def id_record(row: JudgedPair) -> dict[str, str | int]:
     """Return a row of `ID_COLUMNS`."""
     return {
         "company_a": row.anchor,
@@ -104,9 +107,9 @@ def _not_withdrawn(by_user: Mapping[str, FeedbackEvent]) -> dict[str, FeedbackEv
     return {user: event for user, event in by_user.items() if event.verdict is not Verdict.WITHDRAWN}
 
 
-def _labelled_pair(events: Sequence[FeedbackEvent]) -> LabelledPair:
+def _judged_pair(events: Sequence[FeedbackEvent]) -> JudgedPair:
     newest = max(events, key=lambda event: event.place)
-    return LabelledPair(
+    return JudgedPair(
         anchor=newest.anchor,
         hit=newest.hit,
         label=label_of(event.verdict for event in events),
@@ -115,5 +118,5 @@ def _labelled_pair(events: Sequence[FeedbackEvent]) -> LabelledPair:
     )
 
 
-def _texts_of(row: LabelledPair, texts: Mapping[str, str]) -> frozenset[str]:
+def _texts_of(row: JudgedPair, texts: Mapping[str, str]) -> frozenset[str]:
     return frozenset((texts[row.anchor], texts[row.hit]))

@@ -32,7 +32,7 @@ from similarity.index.protocol import CompanyIndex, Generation, GenerationState,
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings, removed_fields, replaced_fields
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, lost_to_invalid_values, note_warnings, removed_fields
 from similarity.ingest.records import Change, Columns, ParsedRecord, parse_record
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.rows import Row
@@ -108,7 +108,7 @@ def import_vectors(
             before = stored.get(document.id) if result.outcome is WriteOutcome.APPLIED else None
             if before is not None and isinstance(document, EmbeddedCompany):
                 report.removed_values.update(removed_fields(before.company, document.company, row.record, columns))
-                report.replaced_values.update(replaced_fields(before.company, parsed))
+                report.lost_to_invalid_values.update(lost_to_invalid_values(before.company, parsed))
             if result.outcome is WriteOutcome.REJECTED:
                 reject(row, result.reason)
         on_rows(len(chunk))

@@ -161,8 +161,8 @@ def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport
         options.on_step("rejected", f"{len(report.rejected):,} documents cannot be stored; not promoted")
         return report
     if options.compact:
-        index.compact(candidate)
-        options.on_step("compact", "the candidate is compact")
+        is_complete = index.compact(candidate)
+        options.on_step("compact", "the candidate is compact" if is_complete else _held_back(candidate))
     lease.held()
     if options.gate:
         report.gate = options.gate(live, candidate)
@@ -256,6 +256,13 @@ def _copy_late_writes(filler: Filler, report: ReembedReport, options: Options) -
         return  # the previous generation was retired meanwhile; there is nothing left to copy from
     report.add(filled)
     options.on_step("settle", _summary(filled))
+
+
+def _held_back(candidate: str) -> str:
+    return (
+        "the candidate still holds replaced and deleted documents, because a copy of the store is unavailable; "
+        f"run later: similarity generations compact {candidate}"
+    )
 
 
 def _summary(filled: Filled) -> str:

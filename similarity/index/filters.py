@@ -13,7 +13,7 @@ from similarity.index.numbers import is_finite, is_number, key_range
 LANGUAGE = "language"
 FILTER_FIELDS = ("country", "industry", "tags", "domain", LANGUAGE)
 value_key = lru_cache(maxsize=4096)(name_key)
-"""`company.name_key` of values that many companies share; corpora have a few hundred countries and industries."""
+"""`company.name_key` with a cache: a corpus has a few hundred countries and industries, which many companies share."""
 Limit: TypeAlias = float | str
 """A limit of a range: a number, or a level of an ordinal attribute."""
 
@@ -32,7 +32,7 @@ class FieldFilter:
     companies have (`search.filters`).
 
     Raises:
-        InvalidFilter: the field is unknown, there are no values, or the range is invalid.
+        InvalidFilter: the field is unknown, there are no values and no limits, or the range is invalid.
     """
 
     field: str
@@ -96,12 +96,16 @@ class FieldFilter:
         for lower, upper in product(("at_least", "above"), ("at_most", "below")):
             if lower in numbers and upper in numbers and numbers[lower] > numbers[upper]:
                 raise InvalidFilter(
-                    f"the filter on {self.field} has {lower} {numbers[lower]} above {upper} {numbers[upper]}; swap them"
+                    f"in the filter on {self.field}, {lower}={numbers[lower]} is greater than "
+                    f"{upper}={numbers[upper]}; swap them"
                 )
 
 
 def filter_values(company: Company) -> Mapping[str, tuple[str, ...]]:
-    """Return the values of each filter field of a company, as stored (not case-folded)."""
+    """Return the values of a company by filter field, as the company has them (not case-folded).
+
+    `language` is missing: it belongs to the document (`EmbeddedCompany.language`).
+    """
     values: dict[str, tuple[str, ...]] = {
         "country": _known(company.country),
         "industry": _known(company.industry),
@@ -118,7 +122,7 @@ def _known(value: str) -> tuple[str, ...]:
 
 
 def attribute_text(value: str | int | float | bool) -> str:
-    """Return an attribute as filters compare it: `true`/`false`, numbers in their shortest form, text unchanged."""
+    """Return an attribute as text, not case-folded: `true`/`false`, numbers as `str` writes them (1 and 1.0 differ)."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

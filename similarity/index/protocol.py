@@ -184,7 +184,7 @@ class CompanyIndex(Protocol):
         """Return the live generation. Raises NoLiveGeneration if there is none yet."""
 
     def write_targets(self) -> list[Generation]:
-        """Return the generations to which every change must be written: candidate, live and previous."""
+        """Return the generations to which every change must be written (candidate, live, previous), oldest first."""
 
     def register_candidate(self, name: str) -> None:
         """building -> candidate: writers now write to it too. Raises GenerationConflict in any other state."""

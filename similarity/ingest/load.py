@@ -1,9 +1,9 @@
 """Load of a file of companies into an index, in chunks, with a file of rejected rows and progress reports.
 
-A load can be repeated: a company whose text is unchanged is not encoded again, and a company without any change is not
-written. If several rows have the same id and the same event time (or none), the first row is kept, or a later row that
-deletes the company. Rows that the store does not accept are counted as failed, and the load continues. Loading the file
-again writes them.
+A load can be repeated: an unchanged text is not encoded again, and an unchanged company is only written again if its
+row has an event time. If several rows have the same id and the same event time (or none), the first row is kept, or a
+later row that deletes the company. Rows that the store does not accept are counted as failed, and the load continues.
+Loading the file again writes them.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from similarity.ingest.records import Change, Columns, ParsedRecord, Record, att
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
-from similarity.ingest.write_path import OnStored, write_changes
+from similarity.ingest.write_path import VERSION_CONFLICTS, OnStored, write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 
@@ -40,7 +40,7 @@ MAX_DELETED_SHARE = 0.05
 OPTIONAL_FIELDS = ("aliases", "domain", "country", "industry", "tags")
 
 OnRows = Callable[[int], None]
-"""Called after each chunk with its number of rows, which are now written, rejected or failed."""
+"""Called after each chunk with its number of rows, all of which now have an outcome."""
 OnDeletes = Callable[[Sequence[tuple[DeletedCompany, WriteResult]]], None]
 """Called after each chunk with its deletes and their results."""
 
@@ -49,13 +49,13 @@ OnDeletes = Callable[[Sequence[tuple[DeletedCompany, WriteResult]]], None]
 class LoadReport:
     """The counts of a load, where `rows` is the sum of `outcomes`.
 
-    `deleted` counts the companies that were deleted, by a row or, in a sync, because the file lacks them (`missing`),
-    and `failed_deletes` those of the latter that the store did not delete.
+    `deleted` counts the companies that were deleted. `missing` counts those of them that a sync deleted because the
+    file lacks them, and `failed_deletes` those that it could not delete because the store failed.
     `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values`
     the values that were kept but may mean something else, such as the number "1.200". `decimal_commas` has, for each
     field whose numbers certainly have decimal commas, one of these numbers. `removed_values` counts, by field, the
-    companies that lost a value because their row has no column for it, `replaced_values` those that lost it because the
-    new value was ignored. `notes` are remarks on the file, such as its encoding.
+    companies that lost a value because their row has no column for it, `lost_to_invalid_values` those that lost it
+    because the new value is invalid. `notes` are remarks on the file, such as its encoding.
     """
 
     rows: int = 0
@@ -64,7 +64,7 @@ class LoadReport:
     ambiguous_values: Counter[str] = field(default_factory=Counter)
     decimal_commas: dict[str, str] = field(default_factory=dict)
     removed_values: Counter[str] = field(default_factory=Counter)
-    replaced_values: Counter[str] = field(default_factory=Counter)
+    lost_to_invalid_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     missing: int = 0
     failed_deletes: int = 0
@@ -122,9 +122,9 @@ def load_file(
     `before_writes`: called once, before the first valid row is written.
 
     Raises:
-        IndexUnavailable: the store accepted no row of a chunk.
-        InvalidInput: a sync would delete more than 5 % of the companies, or a row of the file has no usable id, so
-            that the companies to delete are not certain. Nothing was written.
+        IndexUnavailable: the store accepted no row of a chunk. The chunks before it are written.
+        InvalidInput: the file cannot be read to its end; the chunks before are written. In a sync nothing is written,
+            also if it would delete more than 5 % of the companies, or if a row has no usable id.
     """
     missing = _ids_missing_from(path, index, columns, force=force) if sync else set()
     report = LoadReport()
@@ -140,7 +140,7 @@ def load_file(
                 is_begun = True
             not_stored = dict.fromkeys(_unknown_deletes(index, [parsed.change for _, parsed in accepted]))
             unknown += not_stored
-            missing.difference_update(parsed.change.id for _, parsed in accepted)  # the file may have been replaced
+            missing.difference_update(parsed.change.id for _, parsed in accepted)  # if the file changed since
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             row_deletes = [(change, result) for change, result in results if isinstance(change, DeletedCompany)]
             on_deletes(row_deletes)
@@ -172,6 +172,7 @@ def load_file(
 def _unknown_deletes(index: CompanyIndex, changes: Sequence[Change]) -> list[str]:
     """Return the ids that `changes` delete although no company has them; they may be misspelled."""
     ids = [change.id for change in changes if isinstance(change, DeletedCompany)]
+    # The oldest generation: a newer one may be a candidate that is still being filled.
     known = index.get(index.write_targets()[0].name, ids) if ids else {}
     return [company_id for company_id in ids if company_id not in known]
 
@@ -192,7 +193,7 @@ def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:
 
 
 def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> set[str]:
-    """Return the ids of stored companies that no row of the file has. A rejected row counts as a row.
+    """Return the ids of stored companies that no row of the file has. The id of an invalid row counts too.
 
     Raises:
         InvalidInput: a row has no usable id, or more than 5 % of the companies are missing (both unless `force`).
@@ -225,7 +226,7 @@ def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, forc
 
 def _id_of(row: Row, columns: Columns) -> str:
     """Return the id of a row. Raises InvalidCompany if it is missing or invalid."""
-    if row.unreadable:  # its cells may be in the wrong columns, so a cell that looks like an id may be none
+    if row.unreadable:  # its cells, and so its id, may be in the wrong columns
         raise InvalidCompany("id", row.unreadable)
     company_id = clean_text(columns.value(row.record, "id"), "id")
     check_stored_id(company_id)
@@ -290,13 +291,13 @@ def _load_rows(
         if result.outcome is WriteOutcome.APPLIED and change.id in stored and not isinstance(change, DeletedCompany):
             before = stored[change.id].company
             report.removed_values.update(removed_fields(before, change.company, row.record, columns))
-            report.replaced_values.update(replaced_fields(before, parsed))
+            report.lost_to_invalid_values.update(lost_to_invalid_values(before, parsed))
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
     return list(zip(changes, results, strict=True))
 
 
-def replaced_fields(before: Company, parsed: ParsedRecord) -> list[str]:
+def lost_to_invalid_values(before: Company, parsed: ParsedRecord) -> list[str]:
     """Return the fields and attributes of `before` whose new value was ignored because it is invalid."""
     had = {"domain"} if before.domain else set()
     had.update(f"attributes.{name}" for name in before.attributes)
@@ -324,9 +325,9 @@ def _write(
 ) -> list[WriteResult]:
     """Write the changes, and return one result per change.
 
-    A row without an event time does not replace a company that was written after `now`, the start of the run. But if
-    the stored version is in the future, it comes from a wrong clock, and the row is written with the next higher
-    version. If other writers prevent this, the result is FAILED. A row without any change is not written.
+    A row without an event time is not written if its company is unchanged, or was written after `now`, the start of the
+    run. But if the stored version is in the future, it comes from a wrong clock, and the row is written with the next
+    higher version. If other writers prevent this, the result is FAILED.
 
     Raises:
         IndexUnavailable: the index accepted none of the changes.
@@ -343,7 +344,7 @@ def _write(
         )
     return [
         replace(result, outcome=WriteOutcome.FAILED, reason="other writers changed the company at the same time")
-        if change.untimed and result.outcome is WriteOutcome.SUPERSEDED and (result.version or 0) > latest_valid
+        if change.untimed and result.outcome in VERSION_CONFLICTS and (result.version or 0) > latest_valid
         else result
         for change, result in zip(changes, results, strict=True)
     ]

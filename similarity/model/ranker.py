@@ -1,8 +1,9 @@
 """The weights of the second stage of a search, which orders the candidates that the index returns.
 
 Two readings of one question: *business* (what the companies do) and *comparable* (whom an analyst would put beside
-the company: also of similar size, and in the same country). Both are linear, so that each weight can be
-read. `similarity.search.reranking.pair_features` computes the features, `python -m training.rank` fits the weights.
+the company: also of similar size, and in the same country). The score of each is a weighted sum of features, so that
+each weight can be read. In *comparable*, facts count less for a company with few near neighbours.
+`similarity.search.reranking.pair_features` computes the features, `python -m training.rank` fits the weights.
 """
 
 import math
@@ -18,10 +19,14 @@ ENGLISH = ("en",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparableWeights:
-    """Weights of the reading *comparable*: score = business * logit of the business reading + density * the facts.
+    """Weights of the reading *comparable*. With [x] for the feature x of a pair:
 
-    The probability is sigmoid(slope * score + intercept) where facts count in full, fitted on the same judgements as
-    the business reading, so that both mean the same: P(competitor). `density`: `similarity.search.reranking.scores`.
+        score = business * logit of *business* + density * facts
+        facts = size_gap * [size_gap] + size_unknown * [size_unknown] + same_country * [same_country]
+
+    `density` is 0 to 1 (`similarity.search.reranking.scores`). Where it is 1, P(competitor) =
+    sigmoid(slope * score + intercept); the lower it is, the nearer the probability is to that of *business*.
+    `slope` and `intercept` are fitted on the same judgements as *business*, the other weights on lists of peers.
 
     Raises:
         ValueError: `business` is not above 0.
@@ -64,10 +69,9 @@ class Ranker:
             raise ValueError("ranker.languages is not a list of ISO 639 codes such as en")
         rising = {"cosine": self.cosine, "shared_words": self.shared_words, "same_industry": self.same_industry}
         if self.comparable:
-            other = asdict(self.comparable)
-            rising |= {f"comparable.{name}": other[name] for name in ("same_country",)}
-            rising |= {f"-comparable.{name}": -other[name] for name in ("size_gap", "size_unknown")}
-            rising["comparable.slope"] = other["slope"]
+            comparable = asdict(self.comparable)
+            rising |= {f"comparable.{name}": comparable[name] for name in ("same_country", "slope")}
+            rising |= {f"-comparable.{name}": -comparable[name] for name in ("size_gap", "size_unknown")}
         wrong = next((name for name, weight in rising.items() if not weight >= 0), None)
         if wrong:
             raise ValueError(f"ranker.{wrong.removeprefix('-')} has the wrong sign: a better match would rank lower")
@@ -81,7 +85,10 @@ def ranker_of(calibration: Calibration, encoder_id: str) -> Ranker | None:
 
 
 def ranker_to_json(ranker: Ranker | None) -> dict[str, Any] | None:
-    """Return the JSON object of a ranker. If it is for English only, earlier releases can read it."""
+    """Return the JSON object of a ranker.
+
+    `languages` is left out if it is only English, because earlier releases refuse an object with that member.
+    """
     if ranker is None:
         return None
     values = asdict(ranker)
@@ -90,7 +97,7 @@ def ranker_to_json(ranker: Ranker | None) -> dict[str, Any] | None:
 
 
 def ranker_from_json(content: object) -> Ranker | None:
-    """Return the ranker of a JSON object, as `ranker_to_json` makes it, or None of null.
+    """Return the ranker of a JSON object, as `ranker_to_json` makes it, or None if `content` is None (null in JSON).
 
     Raises:
         ValueError: a member is missing, unknown or of the wrong type, or a weight has the wrong sign.
@@ -104,13 +111,13 @@ def ranker_from_json(content: object) -> Ranker | None:
     if not isinstance(found["encoder_id"], str):
         raise ValueError("ranker.encoder_id is not a text")
     weights = {name: _number(f"ranker.{name}", value) for name, value in found.items() if name != "encoder_id"}
-    others = None
+    comparable_weights = None
     if comparable is not None:
         named = _members("ranker.comparable", comparable, ComparableWeights, {})
-        others = ComparableWeights(
+        comparable_weights = ComparableWeights(
             **{name: _number(f"ranker.comparable.{name}", value) for name, value in named.items()}
         )
-    return Ranker(encoder_id=found["encoder_id"], comparable=others, languages=tuple(languages), **weights)
+    return Ranker(encoder_id=found["encoder_id"], comparable=comparable_weights, languages=tuple(languages), **weights)
 
 
 def _members(name: str, content: object, kind: type, optional: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Removes sentences and phrases about the origin of a company (head office, founding, listing, places)."""
+"""Removes sentences on the origin of a company (head office, founding, renaming, listing), and ticker symbols.
+
+`drop_places` also removes phrases on the places where it works.
+"""
 
 import re
 
@@ -59,7 +62,8 @@ _LEADING_ORIGIN = re.compile(
     r"\s+(?=(?:the company|it|the firm)\b)",
     re.IGNORECASE,
 )
-# Here and below, a match can only begin at the start of white space; otherwise each of n spaces would be tried.
+# `(?<!\s)`, here and below: a match begins only at the first of several spaces. If it could begin at each of n spaces,
+# a search would take n^2 steps.
 _JOIN = re.compile(r"(?:(?<!\s)\s+)?;\s*|(?:,|(?<!\s))\s+\band\b\s+|,\s+(?=with\b|where\b|which\b)")
 
 _EXCHANGE = (

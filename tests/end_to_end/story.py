@@ -13,6 +13,7 @@ import csv
 import json
 import os
 import platform
+import re
 import subprocess
 import tempfile
 import time
@@ -39,6 +40,7 @@ SECONDS_TO_APPEAR = 120.0
 SECONDS_TO_SWAP = 600.0
 TRAINED_SHARE = 6
 """Of ten groups of the sample, so many are judged by the analysts of the story; the others judge the new model."""
+ROUTE = "sent by HTTP, published to Kafka, and stored in Elasticsearch by the stream, which runs on Prism."
 NEWBREW = Company(
     id="newbrew",
     name="Newbrew",
@@ -65,17 +67,17 @@ class Transcript:
         """What was seen."""
         self._add("", text, "")
 
-    def text(self, kind: str) -> str:
+    def text(self, written_by: str) -> str:
         """As a page of the documentation."""
         asked = ["git", "rev-parse", "--short", "HEAD"]
         commit = subprocess.run(asked, check=False, cwd=ROOT, capture_output=True, text=True).stdout.strip()
         head = [
             "# From a new company to a new model and back",
             "",
-            f"Written by `make test-story` ({kind}) at commit {commit}, {datetime.now(UTC):%d %B %Y}, on "
-            f"{os.cpu_count()} cores ({platform.machine()}), with other work beside it. Long outputs are cut.",
+            f"Written by {written_by} at commit {commit}, {datetime.now(UTC):%d %B %Y}, on {os.cpu_count()} cores "
+            f"({platform.machine()}), with other work beside it. Long outputs are cut.",
         ]
-        return "\n".join([*head, *self._lines]) + "\n"
+        return re.sub(r"\n{3,}", "\n\n", "\n".join([*head, *self._lines]) + "\n")
 
     def _add(self, *lines: str) -> None:
         self._lines += lines
@@ -139,7 +141,7 @@ def _new_company(stack: Stack, client: Client, transcript: Transcript) -> None:
         f'"outcome": "{accepted.outcome}"',
     )
     _eventually(lambda: _found(client, "newbrew"), what="the new company is found", stack=stack)
-    transcript.remark(f"Found after {time.monotonic() - began:.1f} seconds: HTTP, Kafka, Prism, Elasticsearch, search.")
+    transcript.remark(f"Found after {time.monotonic() - began:.1f} seconds: {ROUTE}")
     competitors = _competitors(client, "newbrew")
     assert {"heineken", "carlsberg-group", "ab-inbev", "molson-coors"} & set(competitors), competitors
     transcript.command("similarity similar newbrew -k 5 --url http://localhost:8080", "\n".join(competitors[:5]))
@@ -147,6 +149,7 @@ def _new_company(stack: Stack, client: Client, transcript: Transcript) -> None:
 
 def _second_up(stack: Stack, client: Client, transcript: Transcript) -> None:
     transcript.chapter("A second `up` changes nothing")
+    transcript.remark("The company boeing is deleted first; the second `up` must not restore it.")
     client.delete("boeing")
     _eventually(lambda: not _found(client, "boeing"), what="the deleted company is gone", stack=stack)
     before = stack.run("load", "similarity", "generations", "list")
@@ -161,6 +164,7 @@ def _second_up(stack: Stack, client: Client, transcript: Transcript) -> None:
 def _feedback(stack: Stack, client: Client, transcript: Transcript) -> None:
     transcript.chapter("Analysts accept and reject")
     judged = _analysts_pairs()
+    transcript.remark(f"Instead of analysts, the test sends the labels of {len(judged):,} pairs to `POST /feedback`.")
     for pair in judged:
         verdict: Literal["competitor", "not_competitor"] = (
             "competitor" if pair["label"] == "positive" else "not_competitor"
@@ -217,7 +221,9 @@ def _swap_and_rollback(stack: Stack, client: Client, transcript: Transcript) -> 
         assert bundle() == old
     assert searches.failures == []
     assert set(searches.bundles) == {old, new}
-    transcript.remark(f"Meanwhile {len(searches.bundles):,} searches were answered, each by one model; none failed.")
+    transcript.remark(
+        f"Meanwhile {len(searches.bundles):,} searches were answered, all by the old or the new model; none failed."
+    )
 
 
 def _erasure(client: Client, transcript: Transcript) -> None:
@@ -272,8 +278,12 @@ def main() -> None:
         with stack:
             tell(stack, transcript)
     if given.transcript:
-        kind = "in containers" if given.docker else "the compose file's commands as processes"
-        given.transcript.write_text(transcript.text(kind), encoding="utf-8")
+        written_by = (
+            "`make test-docker` (in containers)"
+            if given.docker
+            else "`make test-story` (the compose file's commands as processes)"
+        )
+        given.transcript.write_text(transcript.text(written_by), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from pathlib import Path
 
 import apache_beam as beam
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 from pipelines.sources.files import ReadFiles, message_of
 from similarity.company import version_of
 from similarity.errors import InvalidCompany, InvalidInput
+from similarity.ingest.files import read_rows
 from similarity.ingest.messages import Message, decode
-from similarity.ingest.records import Columns
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.ingest.rows import Row
 
 pytestmark = pytest.mark.pipelines
@@ -158,9 +160,37 @@ def test_a_row_survives_as_json(record: dict[str, object]) -> None:
 
 
 def test_a_number_that_is_missing_in_a_table_is_missing_in_the_message() -> None:
-    record = {"id": "a", "size": math.nan, "sizes": [1.5, math.inf], "more": {"x": -math.inf}}
+    numbers = {"size": math.nan, "sizes": [1.5, math.inf], "more": {"x": -math.inf}}
+    record = {"id": "a", **numbers, "map": [("y", math.nan)], "price": Decimal("nan")}
     value = message_of(Row(number=1, record=record), position="p", time=NOW).value
-    assert value == b'{"id": "a", "size": null, "sizes": [1.5, null], "more": {"x": null}}'
+    nulls = b'"size": null, "sizes": [1.5, null], "more": {"x": null}, "map": [["y", null]], "price": null'
+    assert value == b'{"id": "a", ' + nulls + b"}"
+
+
+@pytest.mark.parametrize("also", [{}, {"score": math.nan}], ids=["finite", "NaN"])
+def test_a_row_of_parquet_is_the_same_company_as_in_a_load(tmp_path: Path, also: dict[str, object]) -> None:
+    row: dict[str, object] = {
+        "id": Decimal(12),
+        "name": "A",
+        "description": "Makes bolts.",
+        "price": Decimal("12.50"),
+        "founded": datetime(2020, 1, 31),  # noqa: DTZ001  # a timestamp of Parquet without a time zone
+        "opened": date(2021, 2, 1),
+        "opens": time(9, 30),
+        "event_time": NOW,
+        "attributes": {"share": Decimal("0.25")},
+    }
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({name: [value] for name, value in (row | also).items()}), path)
+    columns = Columns.from_pairs([], ["price:number", "founded", "opened", "opens", "score"])
+    (read,) = read_rows(path)
+    loaded = parse_record(read.record, columns=columns, now=NOW).change
+    decoded = decode(message_of(read, position="p", time=NOW), columns=columns).change
+    assert decoded == loaded
+    assert isinstance(decoded, VersionedCompany)
+    assert decoded.company.attributes == {
+        "share": 0.25, "price": 12.5, "founded": "2020-01-31", "opened": "2021-02-01", "opens": "09:30:00",
+    }  # fmt: skip
 
 
 def test_a_column_without_a_json_form_is_refused_only_where_it_is_a_field() -> None:

@@ -23,11 +23,12 @@ LEAST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingData:
-    """`pairs` to train on, their tokenised `texts`, and `select`: selection scores of an encoder.
+    """The data of a training run, and the scores that select its best checkpoint.
 
-    Higher is better. The first score decides; if it is equal, the next. `select` must not see the data of the
-    final evaluation. Texts are numbered as in `pairs`; more may follow. `selection_anchors` is how many anchors
-    `prepare` held out of the pairs for it, 0 if it uses other data.
+    `pairs`: the pairs to train on. `texts`: the tokenised texts in the numbering of `pairs`, perhaps followed by more.
+    `select`: returns the selection scores of an encoder, higher is better. The first score decides; if it is equal, the
+    next. It must not use data of the final evaluation. `selection_anchors`: how many anchors `prepare` held out for
+    `select`; 0 if it uses other data.
     """
 
     pairs: Pairs
@@ -37,10 +38,13 @@ class TrainingData:
 
 
 def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> TrainingData:
-    """Hold out `selection` anchors of `pairs` for checkpoint selection, and hide labels of the others.
+    """Hold out `selection` anchors of `pairs` for checkpoint selection; the other pairs are to train on.
+
+    A share `settings.label_share` of the labels to train on is kept; the other labels are hidden.
 
     Raises:
-        InvalidInput: there are not enough anchors, or nothing to train on is left.
+        InvalidInput: there are not enough anchors, nothing to train on is left, the pairs of the held-out anchors are
+            all of one kind, or `label_share` is not above 0, up to 1.
     """
     train, kept = split_by_anchor(pairs, selection=selection, seed=settings.seed)
     return TrainingData(

@@ -33,7 +33,7 @@ FLOAT32, FLOAT16, INT8 = "float32", "float16", "int8"
 SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
 # Number of texts that calibrate int8. The next CALIBRATION_TEXTS, if there are any, check the result.
 CALIBRATION_TEXTS = 256
-# Of a longer file, 2 x CALIBRATION_TEXTS random companies are used; of a shorter file, the first ones.
+# Of a sample file with more companies, 2 x CALIBRATION_TEXTS random ones are read; of any other file, all.
 LONG_SAMPLE = 1_024
 MAX_BYTES = 30_000_000
 
@@ -70,8 +70,8 @@ def export(
 ) -> ModelBundle:
     """Write the bundle to `output/<encoder_id>/` and return it.
 
-    `sample`: file of the companies whose texts calibrate and check int8. `load` reads the encoder from the folder of
-    the weights.
+    `sample`: file of companies; their texts calibrate int8, and check int8 or float16 against float32. `load` reads the
+    encoder from a `weights_source`: a folder or a Hugging Face id.
 
     Raises:
         ExportRefused: a check failed; nothing was written.

@@ -94,7 +94,7 @@ LAPTOP: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class CellData:
     """The data of all cells: pairs to train on, checkpoint selection, and the judged dev pairs with their texts."""
 
     train: Pairs
@@ -122,12 +122,13 @@ class Cell:
         """Whether the cell can be trained: if all pairs are labelled, no batch can be half labelled."""
         return not ("half" in self.changes and self.share == 1)
 
-    def settings(self, usual: TrainSettings) -> TrainSettings:
-        """Return the usual settings with the changes of this cell."""
+    def settings(self, shared_settings: TrainSettings) -> TrainSettings:
+        """Return the shared settings with the changes of this cell."""
         changed: dict[str, Any] = {}
         for change in self.changes:
             changed |= CHANGES.get(change, {})
-        return replace(usual, method=self.method.partition("/")[0], label_share=self.share, seed=self.seed, **changed)
+        method = self.method.partition("/")[0]
+        return replace(shared_settings, method=method, label_share=self.share, seed=self.seed, **changed)
 
     @property
     def name(self) -> str:
@@ -135,7 +136,7 @@ class Cell:
         return f"{self.method.replace('+', '_').replace('/', '_by_')}-{self.share:g}-{self.seed}"
 
 
-def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, selection: int) -> Bench:
+def read_cell_data(judged: Path, companies: Path, settings: TrainSettings, *, selection: int) -> CellData:
     """Read the judged pairs, refuse leakage between train and dev, and hold out the selection anchors.
 
     Raises:
@@ -148,22 +149,22 @@ def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, select
     texts_of = judged_texts(companies, dev, DEFAULT_SETTINGS)
     # The texts of dev follow those of the pairs, so that the states of frozen layers are cached for both.
     texts = Texts([*pairs.texts, *texts_of.values()], settings.source, max_tokens=settings.max_tokens)
-    return Bench(train=train, selection=Selection(kept), judged=dev, texts_of=texts_of, texts=texts)
+    return CellData(train=train, selection=Selection(kept), judged=dev, texts_of=texts_of, texts=texts)
 
 
-def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, output: Path) -> Result:
+def run_cell(cell: Cell, cell_data: CellData, shared_settings: TrainSettings, *, output: Path) -> Result:
     """Train one cell and measure it on dev."""
-    settings = cell.settings(usual)
-    hidden = hide_labels(bench.train, share=cell.share, seed=cell.seed)
+    settings = cell.settings(shared_settings)
+    hidden = hide_labels(cell_data.train, share=cell.share, seed=cell.seed)
     pairs = with_teacher_gains(hidden, settings) if TEACHER in cell.changes else hidden
-    data = TrainingData(pairs=pairs, texts=bench.texts, select=bench.selection)
+    data = TrainingData(pairs=pairs, texts=cell_data.texts, select=cell_data.selection)
     fitted = trained(settings, PairTask(settings, data), output=output / cell.name)
     return {
         **asdict(cell),
         "labelled": int(hidden.labelled.sum()),
         **facts_of(fitted),
         "selection": dict(fitted.best),
-        **measured(fitted.encoder, bench, head=any(name in cell.method for name in PAIR_LOSSES)),
+        **measured(fitted.encoder, cell_data, head=any(name in cell.method for name in PAIR_LOSSES)),
     }
 
 
@@ -176,38 +177,38 @@ def with_teacher_gains(pairs: Pairs, settings: TrainSettings) -> Pairs:
     return pairs.with_gains(rows, teacher.gains(rows))
 
 
-def measured(encoder: Encoder, bench: Bench, *, head: bool) -> Result:
+def measured(encoder: Encoder, cell_data: CellData, *, head: bool) -> Result:
     """Return the figures on dev: ranking by cosine, nDCG@10 by anchor, decisions by cosine and by a trained head."""
-    ranked = encode_anchors(encoder, bench.judged, bench.texts_of)
+    ranked = encode_anchors(encoder, cell_data.judged, cell_data.texts_of)
     ranking = measure(ranked)
     cosines, positive = pooled(ranked)
-    threshold = best_threshold(bench.selection.cosines(encoder), bench.selection.positive)
+    threshold = best_threshold(cell_data.selection.cosines(encoder), cell_data.selection.positive)
     figures = {
         "dev": ranking.means(),
         "ndcg10_of_anchors": [round(value, 6) for value in ranking.ndcg.tolist()],
         "by_cosine": _shares(cosine_quality(cosines, positive, threshold)),
     }
     if head:
-        figures["by_head"] = _shares(head_decisions(encoder, bench, positive))
+        figures["by_head"] = _shares(head_decisions(encoder, cell_data, positive))
     return figures
 
 
-def head_decisions(encoder: Encoder, bench: Bench, positive: NDArray[np.bool_]) -> PairQuality:
+def head_decisions(encoder: Encoder, cell_data: CellData, positive: NDArray[np.bool_]) -> PairQuality:
     """Return the quality of the pair head's decisions on the pairs of dev, averaged over both orders."""
-    anchors = [anchor for anchor, grades in bench.judged.items() for _ in grades]
-    candidates = [candidate for grades in bench.judged.values() for candidate in grades]
-    left, right = (encoder.vectors([bench.texts_of[company] for company in side]) for side in (anchors, candidates))
+    anchors = [anchor for anchor, grades in cell_data.judged.items() for _ in grades]
+    candidates = [candidate for grades in cell_data.judged.values() for candidate in grades]
+    left, right = (encoder.vectors([cell_data.texts_of[company] for company in side]) for side in (anchors, candidates))
     head = encoder.model.head
     with torch.no_grad():
         logits, swapped = (head(*sides).float().cpu().numpy() for sides in ((left, right), (right, left)))
     return head_quality(logits, swapped, positive)
 
 
-def untrained(bench: Bench, usual: TrainSettings) -> Result:
+def untrained(cell_data: CellData, shared_settings: TrainSettings) -> Result:
     """Return the figures of the model that all cells start from."""
-    encoder = start_encoder(usual, bench.texts, classes=2)
+    encoder = start_encoder(shared_settings, cell_data.texts, classes=2)
     encoder.cache_lower_states(quiet)
-    return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
+    return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, cell_data, head=False)}
 
 
 def cells_of(methods: Sequence[str], shares: Sequence[float], seeds: Sequence[int]) -> list[Cell]:
@@ -233,16 +234,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if unknown:
         parser.error(f"unknown change {unknown.pop()!r} of a method; choose from {', '.join(known)}")
     with refusing():
-        usual = settings_of(options, TrainSettings, LAPTOP)
-        bench = load_bench(options.judged, options.companies, usual, selection=options.selection)
+        shared_settings = settings_of(options, TrainSettings, LAPTOP)
+        cell_data = read_cell_data(options.judged, options.companies, shared_settings, selection=options.selection)
+        runs = options.output / "runs"
         cells: Cells = {
-            UNTRAINED: partial(untrained, bench, usual),
-            **{each.name: partial(run_cell, each, bench, usual, output=options.output / "runs") for each in chosen},
+            UNTRAINED: partial(untrained, cell_data, shared_settings),
+            **{each.name: partial(run_cell, each, cell_data, shared_settings, output=runs) for each in chosen},
         }
         results = measured_cells(
             cells,
             options,
-            {**settings_values(usual), "selection": options.selection},
+            {**settings_values(shared_settings), "selection": options.selection},
             line=_line,
         )
     table = curve_table(results, reference=options.methods[0])

@@ -1,10 +1,13 @@
-"""Label-efficiency on natural language inference, the paper's Table 1: PAUSE at each share of the labels, on STS.
+"""PAUSE trained on natural language inference (NLI) with each share of the labels, and measured on STS.
+
+It is Table 1 of Cao et al., PAUSE: Positive and Annealed Unlabeled Sentence Embedding, EMNLP 2021.
 
     python -m training.papers.nli --nli FOLDER --sts FOLDER --model pause-base --output runs/nli
     python -m training.papers.nli ... --model minilm-l6 --pairs 20000 --shares 1 .1 .01 --seeds 1 --budget 60
 
 The NLI folder contains train.tsv.gz (labelled) and unlabeled.tsv.gz. All labels but a share are hidden; the pairs stay
-as unlabelled pairs. Each cell (method, share, seed) is a training run. Its best step is chosen on the pairs of STSb-dev
+as unlabelled pairs. Each cell (method, share, seed) is a training run; two more cells are the untrained model, with
+the mean of its token states and with [CLS] as the vector. The best step of a run is chosen on the pairs of STSb-dev
 that are in no reported set. The reported figure is Spearman's correlation x 100, pooled, on STS12-16, STSb-test and
 SICK-R-test. PAUSE is trained on all pairs, so its runs have the same length at every share. Cross-entropy is trained on
 the labelled pairs: for the same number of steps with `--step-matched`, otherwise for the same number of epochs. The
@@ -12,7 +15,7 @@ data have three classes and directed pairs; the priors are 1/3.
 
 Finished cells are stored in OUTPUT/cells, models in OUTPUT/runs; after `--budget` minutes no cell is started.
 
-    table.md   mean and standard deviation over the seeds, and the untrained model: mean of token states, and [CLS]
+    table.md   average and standard deviation over the seeds; the untrained model
     nli.png    the average by share of labels
 """
 
@@ -62,7 +65,7 @@ RECIPE: Mapping[str, Any] = {"symmetric": False, "priors": (1 / 3, 1 / 3, 1 / 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class CellData:
     """The data of all cells: pairs to train on, the set for checkpoint selection, and the reported sets."""
 
     pairs: Pairs
@@ -86,7 +89,7 @@ def read_nli(folder: Path, *, limit: int | None) -> Pairs:
     return pairs.subset(np.sort(some)).with_own_texts()
 
 
-def read_bench(nli: Path, sts: Path, settings: TrainSettings, *, limit: int | None) -> Bench:
+def read_cell_data(nli: Path, sts: Path, settings: TrainSettings, *, limit: int | None) -> CellData:
     """Return the data of all cells.
 
     Raises:
@@ -98,13 +101,13 @@ def read_bench(nli: Path, sts: Path, settings: TrainSettings, *, limit: int | No
     texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
     for each in (dev, *sets):
         texts.numbers([*each.left, *each.right])  # added before the states of frozen layers are cached
-    return Bench(pairs=pairs, dev=dev, sets=sets, texts=texts)
+    return CellData(pairs=pairs, dev=dev, sets=sets, texts=texts)
 
 
-def run_cell(bench: Bench, settings: TrainSettings, *, output: Path) -> Result:
+def run_cell(cell_data: CellData, settings: TrainSettings, *, output: Path) -> Result:
     """Train one cell and measure it."""
-    pairs = hide_labels(bench.pairs, share=settings.label_share, seed=settings.seed)
-    data = TrainingData(pairs=pairs, texts=bench.texts, select=StsSelection(bench.dev))
+    pairs = hide_labels(cell_data.pairs, share=settings.label_share, seed=settings.seed)
+    data = TrainingData(pairs=pairs, texts=cell_data.texts, select=StsSelection(cell_data.dev))
     fitted = trained(settings, PairTask(settings, data), output=output)
     return {
         "method": settings.method,
@@ -113,13 +116,13 @@ def run_cell(bench: Bench, settings: TrainSettings, *, output: Path) -> Result:
         "labelled": int(pairs.labelled.sum()),
         **facts_of(fitted),
         "dev": fitted.best["spearman"],
-        **measured(fitted.encoder, bench),
+        **measured(fitted.encoder, cell_data),
     }
 
 
-def measured(encoder: Encoder, bench: Bench) -> Result:
+def measured(encoder: Encoder, cell_data: CellData) -> Result:
     """Return Spearman x 100 of each set, and their average."""
-    report = evaluate_sts(encoder, bench.sets)
+    report = evaluate_sts(encoder, cell_data.sets)
     return {"sts": {name: quality.pooled for name, quality in report.sets.items()}, "average": report.average}
 
 
@@ -131,30 +134,30 @@ class FirstToken(PairModel):
         return states[:, 0].float()
 
 
-def untrained(bench: Bench, settings: TrainSettings, *, first_token: bool) -> Result:
+def untrained(cell_data: CellData, settings: TrainSettings, *, first_token: bool) -> Result:
     """Return the figures of the model that all cells start from, with the mean of token states or the first token's."""
-    encoder = start_encoder(settings, bench.texts)
+    encoder = start_encoder(settings, cell_data.texts)
     if first_token:
         model = FirstToken(encoder.model.transformer, NoHead(), frozen_layers=settings.frozen_layers)
-        encoder = Encoder(model, bench.texts, settings, device=encoder.device)
+        encoder = Encoder(model, cell_data.texts, settings, device=encoder.device)
     encoder.cache_lower_states(say)  # all cells use them
-    dev = StsSelection(bench.dev)(encoder)["spearman"]
+    dev = StsSelection(cell_data.dev)(encoder)["spearman"]
     method = f"{UNTRAINED}, {'[CLS]' if first_token else 'mean'}"
-    return {"method": method, "share": 0.0, "seed": 0, "labelled": 0, "dev": dev, **measured(encoder, bench)}
+    return {"method": method, "share": 0.0, "seed": 0, "labelled": 0, "dev": dev, **measured(encoder, cell_data)}
 
 
-def table_cells(bench: Bench, usual: TrainSettings, options: argparse.Namespace) -> Cells:
+def table_cells(cell_data: CellData, shared_settings: TrainSettings, options: argparse.Namespace) -> Cells:
     """Return all cells, seed by seed, so that a table without gaps exists as early as possible."""
     cells = {
-        "untrained-mean": partial(untrained, bench, usual, first_token=False),
-        "untrained-cls": partial(untrained, bench, usual, first_token=True),
+        "untrained-mean": partial(untrained, cell_data, shared_settings, first_token=False),
+        "untrained-cls": partial(untrained, cell_data, shared_settings, first_token=True),
     }
     for seed in options.seeds:
         for share in options.shares:
             for method in options.methods:
                 name = f"{method.replace('+', '_')}-{share:g}-{seed}"
-                settings = replace(usual, method=method, label_share=share, seed=seed)
-                cells[name] = partial(run_cell, bench, settings, output=options.output / "runs" / name)
+                settings = replace(shared_settings, method=method, label_share=share, seed=seed)
+                cells[name] = partial(run_cell, cell_data, settings, output=options.output / "runs" / name)
     return cells
 
 
@@ -170,17 +173,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
     with refusing():
-        usual = settings_of(options, TrainSettings, RECIPE)
-        bench = read_bench(options.nli, options.sts, usual, limit=options.pairs)
-        if options.step_matched and not usual.steps:
-            usual = replace(usual, steps=math.ceil(usual.epochs * len(bench.pairs) / usual.batch_pairs))
+        shared_settings = settings_of(options, TrainSettings, RECIPE)
+        cell_data = read_cell_data(options.nli, options.sts, shared_settings, limit=options.pairs)
+        if options.step_matched and not shared_settings.steps:
+            steps = math.ceil(shared_settings.epochs * len(cell_data.pairs) / shared_settings.batch_pairs)
+            shared_settings = replace(shared_settings, steps=steps)
         results = measured_cells(
-            table_cells(bench, usual, options),
+            table_cells(cell_data, shared_settings, options),
             options,
-            {**settings_values(usual), "pairs": len(bench.pairs), "selection_pairs": len(bench.dev.scores)},
+            {
+                **settings_values(shared_settings),
+                "pairs": len(cell_data.pairs),
+                "selection_pairs": len(cell_data.dev.scores),
+            },
             line=_line,
         )
-    conditions = nli_conditions(usual, bench.pairs, reduced=options.pairs is not None)
+    conditions = nli_conditions(shared_settings, cell_data.pairs, reduced=options.pairs is not None)
     report = f"{conditions}\n\n{nli_table(results)}"
     (options.output / "table.md").write_text(report, encoding="utf-8")
     picture, label = options.output / "nli.png", "Spearman x 100, average of seven sets"

@@ -122,20 +122,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_settings(parser, without=("method", "seed"))
     options = parser.parse_args(arguments)
     with refusing():
-        usual = settings_of(options, TrainSettings, RECIPE)
-        bench = read_benchmark(options.sts, usual)
-        cells = {"start": partial(start, bench, usual)}
+        shared_settings = settings_of(options, TrainSettings, RECIPE)
+        bench = read_benchmark(options.sts, shared_settings)
+        cells = {"start": partial(start, bench, shared_settings)}
         for seed in options.seeds:
             name = f"seed-{seed}"
             output = options.output / "runs" / name
-            cells[name] = partial(fine_tuned, bench, replace(usual, seed=seed), output=output)
+            cells[name] = partial(fine_tuned, bench, replace(shared_settings, seed=seed), output=output)
         results = measured_cells(
             cells,
             options,
-            settings_values(usual),
+            settings_values(shared_settings),
             line=lambda result: f"{result['row']}, seed {result['seed']}: STSb-test {result['test']:.2f}",
         )
-    report = table(results, usual)
+    report = table(results, shared_settings)
     (options.output / "table.md").write_text(report, encoding="utf-8")
     say(report)
 

@@ -20,19 +20,19 @@ EXCEL = frozenset({"application/vnd.openxmlformats-officedocument.spreadsheetml.
 # Parsing more than this takes long enough to delay other requests.
 MAX_BYTES_ON_EVENT_LOOP = 50_000
 
-# With anchors: otherwise a longer text that contains a valid id would match.
+# With ^ and $: otherwise a longer text that contains a valid id would match.
 WHOLE_ID = pattern_of(f"^{ID_PATTERN.pattern}$", "must be an id: 1 to 128 letters, digits and . _ : -")
 CompanyId = Annotated[str, StringConstraints(pattern=WHOLE_ID)]
 Item = TypeVar("Item")
 
-# Bodies are validated on the event loop. To collect each wrong item of a 2 MB body, a million of them, would stop the
-# whole process for seconds.
+# Bodies are validated on the event loop. A body of 2 MB may have a million wrong items; collecting an error for each
+# would stop the whole process for seconds.
 Listed: TypeAlias = Annotated[list[Item], Field(fail_fast=True)]
 """A list in a request; validation stops at the first wrong item."""
 
 
 class Closed(BaseModel):
-    """A request that has no other members than the declared ones."""
+    """A request body, an object in one, or query parameters. Members that are not declared are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,10 +51,8 @@ def media_type_of(request: Request, *accepted: str) -> str:
             f"{CSV}",
         )
     if given not in accepted:
-        raise Problem(
-            problems.WRONG_MEDIA_TYPE,
-            f"the Content-Type of the body is {given[:80]!a}; send it with Content-Type: {' or '.join(accepted)}",
-        )
+        problem = f"the Content-Type of the body is {given[:80]!a}" if given else "the body has no Content-Type"
+        raise Problem(problems.WRONG_MEDIA_TYPE, f"{problem}; send it with Content-Type: {' or '.join(accepted)}")
     return given
 
 

@@ -12,9 +12,9 @@ from itertools import islice
 
 from similarity.company import Company, EmbeddedCompany, utc_now
 from similarity.feedback.labels import (
-    LabelledPair,
+    JudgedPair,
     id_record,
-    labelled_pairs,
+    judged_pairs,
     latest_verdicts,
     text_record,
     with_consistent_texts,
@@ -127,7 +127,7 @@ class FeedbackService:
         rows, _ = self._rows()
         return (id_record(row) for row in rows)
 
-    def _text_records(self, rows: Sequence[LabelledPair], hashes: Mapping[str, str]) -> Iterator[PairRecord]:
+    def _text_records(self, rows: Sequence[JudgedPair], hashes: Mapping[str, str]) -> Iterator[PairRecord]:
         for start in range(0, len(rows), COMPANIES_PER_READ // 2):
             part = rows[start : start + COMPANIES_PER_READ // 2]
             texts = {
@@ -151,9 +151,9 @@ class FeedbackService:
             for event in sorted(events, key=lambda event: event.place, reverse=True)
         ]
 
-    def _rows(self) -> tuple[list[LabelledPair], dict[str, str]]:
-        """Return the labelled pairs, and the hashes of the texts by company id."""
-        rows = labelled_pairs(latest_verdicts(self.workspace.events()))
+    def _rows(self) -> tuple[list[JudgedPair], dict[str, str]]:
+        """Return the judged pairs, and the hashes of the texts by company id."""
+        rows = judged_pairs(latest_verdicts(self.workspace.events()))
         hashes: dict[str, str] = {}
         ids = _companies_of(rows)
         for start in range(0, len(ids), COMPANIES_PER_READ):
@@ -182,7 +182,7 @@ def record_of(event: FeedbackEvent) -> FeedbackRecord:
     return FeedbackRecord(**members.pop("shown"), **members)
 
 
-def _companies_of(rows: Iterable[LabelledPair]) -> list[str]:
+def _companies_of(rows: Iterable[JudgedPair]) -> list[str]:
     return sorted({company for row in rows for company in (row.anchor, row.hit)})
 
 

@@ -19,7 +19,7 @@ BY_SCORE: list[Body] = [{"_score": "desc"}, *BY_ID]
 HAS_VECTOR: Body = {"exists": {"field": "vector"}}
 HIT_SOURCE = ["company", "version", "embedded_at", "language"]
 MAX_QUERY_WORDS = 64
-MAX_WORD_CHARACTERS = 255  # longer ones are cut in pieces by the tokenizer
+MAX_WORD_CHARACTERS = 255  # the tokenizer splits longer words; only the first piece is searched
 PREFIX_CANDIDATES = 200
 MAX_PREFIX_BYTES = 900  # Lucene refuses to build automata for about 1,000
 
@@ -44,12 +44,15 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
 
 
 def count(query: Body, *, up_to: int) -> Body:
-    """Return the body that counts matching documents, up to `up_to` + 1."""
+    """Return the body that counts the matches of `query`; a count of `up_to` + 1 means more than `up_to`."""
     return {"query": query, "size": 0, "track_total_hits": up_to + 1}
 
 
 def values_of(field: str, among: Collection[str]) -> Body:
-    """Return the body that counts the values of a filter field, the most frequent first; only those `among`, if any."""
+    """Return the body that counts the companies of each value of a filter field, the most frequent value first.
+
+    `among`: count only these values; empty: all.
+    """
     terms: Body = {"field": _path(field), "size": MAX_FIELD_VALUES}
     if among:
         terms["include"] = _keys(among)
@@ -61,8 +64,11 @@ def values_of(field: str, among: Collection[str]) -> Body:
     }
 
 
-def without_numbers() -> Body:
-    """Return the body that finds whether any company has numbers without keys, because an older release wrote it."""
+def without_numbers_kept() -> Body:
+    """Return the body that counts, up to 1, the companies with attributes but without the mark NUMBERS_KEPT.
+
+    An older release wrote them, so their numbers have no keys.
+    """
     attributes = "filters.attributes"
     kept: list[Body] = [{"term": {"deleted": False}}, {"exists": {"field": attributes}}]
     lacking = {"bool": {"filter": kept, "must_not": [{"term": {f"{attributes}.{NUMBERS_KEPT}": "true"}}]}}
@@ -72,7 +78,11 @@ def without_numbers() -> Body:
 def nearest(
     vector: QueryVector, *, size: int, candidates: int, oversample: float, filter_query: Body | None = None
 ) -> Body:
-    """Return the body for the `size` nearest by the graph, rescored: exact scores of approximate candidates."""
+    """Return the body for the `size` nearest companies that a search of the graph finds.
+
+    `candidates`: how many companies the search collects in each shard. The `oversample` x `size` best of them are
+    scored exactly. The graph may miss a company that is nearer.
+    """
     knn: Body = {
         "field": "vector",
         "query_vector": vector,
@@ -86,10 +96,10 @@ def nearest(
 
 
 def nearest_exactly(vector: QueryVector, *, size: int, matched: int, filter_query: Body) -> Body:
-    """Return the body for the exact `size` nearest of at most `matched` documents.
+    """Return the body for the exact `size` nearest of the companies that pass the filter, at most `matched`.
 
-    If no more documents pass the filter than candidates are requested, Lucene compares all of them instead of
-    searching the graph (AbstractKnnVectorQuery), and rescoring all of them is exact.
+    It requests `matched` candidates. If no more companies pass, Lucene compares all of them instead of searching the
+    graph (AbstractKnnVectorQuery). All are then scored exactly.
     """
     body = nearest(vector, size=matched, candidates=matched, oversample=1.0, filter_query=filter_query)
     return {**body, "size": min(size, matched)}
@@ -108,7 +118,8 @@ def with_name(key: str, *, size: int) -> Body:
 def with_name_prefix(key: str) -> Body:
     """Return the body for the companies with a name or alias with this prefix, short names first.
 
-    Their names are in `fields`. A very long prefix is cut, so the caller must compare the names again.
+    Each hit has its names, in `name_key` form, in `fields`. A prefix is cut at MAX_PREFIX_BYTES, so the caller must
+    check that a name begins with the whole prefix.
     """
     key = key.encode()[:MAX_PREFIX_BYTES].decode(errors="ignore")
     query = _living({"prefix": {"names": {"value": key}}})
@@ -129,7 +140,10 @@ def with_all_words(text: str, *, size: int) -> Body | None:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a query as the fields of words hold them; a CJK word is its bigrams with spaces."""
+    """Return the words of a query in the form in which the index holds words, at most MAX_QUERY_WORDS.
+
+    A Chinese, Japanese or Korean word becomes its bigrams, separated by spaces.
+    """
     words = [word[:MAX_WORD_CHARACTERS] for word in storable(text).split() if any(c.isalnum() for c in word)]
     return [fold(word) for word in words[:MAX_QUERY_WORDS]]
 
@@ -140,7 +154,10 @@ def count_of(word: str) -> Body:
 
 
 def with_misspelled_words(words: Collection[str], misspelled: Collection[str], *, size: int) -> Body:
-    """Return the body for companies with a name that has all `words` but one; `misspelled` ones with typing errors."""
+    """Return the body for companies whose name or aliases have all `words`, or all but one.
+
+    `misspelled`: those of `words` that may have typing errors.
+    """
     clauses = [
         {
             "multi_match": {

@@ -49,9 +49,10 @@ def pages(
 
 def version_pages(cluster: Cluster, index: str, *, after: str, batch_size: int) -> Iterator[list[DocumentVersion]]:
     """Yield the versions of all documents by ascending id after `after`."""
-    body = _by_id(after, size=min(batch_size, MAX_CANDIDATES))
-    for hits in cluster.pages(index, {**body, "_source": False, "docvalue_fields": ["version"]}):
-        yield [DocumentVersion(id=hit["_id"], version=hit["fields"]["version"][0]) for hit in hits]
+    # Without stored fields, and so without `_id`: that halves the time of a rollback, which reads two generations.
+    columns = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["version"]}
+    for hits in cluster.pages(index, {**_by_id(after, size=min(batch_size, MAX_CANDIDATES)), **columns}):
+        yield [DocumentVersion(id=hit["sort"][0], version=hit["fields"]["version"][0]) for hit in hits]
 
 
 def field_values(cluster: Cluster, index: str, field: str, among: Collection[str]) -> list[str]:

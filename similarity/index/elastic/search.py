@@ -57,7 +57,7 @@ def nearest(
         oversample=settings.oversample_of(entry.vectors, depth),
         filter_query=passing if is_filtered else None,
     )
-    further = [queries.without_numbers()] if has_range else []
+    further = [queries.without_numbers_kept()] if has_range else []
     bodies = [queries.count(passing, up_to=settings.exact_limit), by_graph, *further]
     counted, found, *others = (answer["hits"] for answer in cluster.searches(entry.index, bodies))
     if has_range and others[0]["total"]["value"]:

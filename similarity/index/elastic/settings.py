@@ -12,12 +12,15 @@ from similarity.settings import read_variables
 
 PREFIX = "SIMILARITY_ELASTICSEARCH_"
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-MAX_CANDIDATES = 10_000  # of Elasticsearch, for num_candidates and for a result window
+# The limits of Elasticsearch for num_candidates and, by default, for the hits of a search (index.max_result_window).
+MAX_CANDIDATES = 10_000
 
 VectorType: TypeAlias = Literal["hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw"]
-# How many times k hits are rescored with full vectors. int8 and bbq are measured (benchmarks/results/), int4 is not.
+# The number of candidates that are rescored with full vectors, as a multiple of k. int8 and bbq are measured
+# (benchmarks/results/), int4 is not.
 OVERSAMPLE: Mapping[VectorType, float] = {"hnsw": 1.0, "int8_hnsw": 1.5, "int4_hnsw": 2.0, "bbq_hnsw": 5.0}
-# At least so many are rescored, because among millions the quantised order of the first few is too inexact.
+# The least number that is rescored, because among millions the quantised order of the first few is too inexact. It does
+# not apply to hnsw, whose vectors are full, nor if `oversample` is set.
 MIN_RESCORED = 50
 
 # The fields without an environment variable: they are in the target, or only tests set them.
@@ -31,12 +34,14 @@ class ElasticSettings:
     `hosts`: URLs of its nodes. `name`: the beginning of the names of all its Elasticsearch indices. The login is
     `api_key`, or `username` and `password`; it is optional. `ca_certs`: file of a private certificate authority.
 
-    `vectors`: the kind of graph of new generations. `num_candidates`: candidates per shard in the search of the
-    graph; more is slower and more exact. With a filter there are more (`search.FILTERED_FACTOR`). `oversample`: how
-    many times k hits are rescored with full vectors. `exact_limit`: if at most so many companies pass the filters, all
-    of them are compared. `shards`, `replicas` and `refresh_seconds` are used for new generations; "auto" is one replica
-    if there is a second node. `visible_at_once`: every write waits until searches see it; for tests, too slow for a
-    load.
+    `vectors`: the kind of graph of new generations. `num_candidates`: number of candidates that a search of the graph
+    collects in each shard; more is slower and more exact. With a filter it is multiplied by `search.FILTERED_FACTOR`.
+    `oversample`: number of candidates that are rescored with full vectors, as a multiple of k; None: by the kind of
+    graph (`oversample_of`). `exact_limit`: if no more companies than this pass the filters, all of them are compared.
+    `shards`, `replicas` and `refresh_seconds` are used for new generations; "auto" is one replica if there is a second
+    node. `request_seconds`: time limit of a request. `write_seconds`: how long documents that the cluster cannot take
+    now are sent again before they fail. `visible_at_once`: every write waits until searches see it; for tests, too slow
+    for a load.
 
     Raises:
         InvalidInput: a value is out of range.
@@ -76,9 +81,9 @@ class ElasticSettings:
             raise InvalidInput(f"shards is {self.shards}; a generation needs at least one")
         if self.replicas != "auto" and self.replicas < 0:
             raise InvalidInput(f"replicas is {self.replicas}; it must be a number of copies, 0 for none, or 'auto'")
-        # Written so that "not a number" is refused too.
+        # With `not`, because NaN must be refused too and every comparison with it is false.
         if self.oversample is not None and not 1 <= self.oversample < math.inf:
-            raise InvalidInput(f"oversample is {self.oversample}; it must be at least 1, which rescores k alone")
+            raise InvalidInput(f"oversample is {self.oversample}; it must be at least 1 (1 rescores only the k hits)")
         if not 0.001 <= self.refresh_seconds < math.inf:
             raise InvalidInput(f"refresh_seconds is {self.refresh_seconds}; it must be at least 0.001")
 
@@ -88,7 +93,7 @@ class ElasticSettings:
         return f"{', '.join(self.hosts)} ({self.name})"
 
     def oversample_of(self, vectors: VectorType, k: int) -> float:
-        """Return `oversample`; without it, the one for the `k` nearest in an index with `vectors`."""
+        """Return `oversample` if it is set, else the multiple for the `k` nearest in a graph of the kind `vectors`."""
         least = 1.0 if vectors == "hnsw" else MIN_RESCORED / k
         return self.oversample or max(OVERSAMPLE[vectors], least)
 

@@ -1,4 +1,4 @@
-"""The embedded index: companies in one SQLite file, searched exactly in memory."""
+"""The SQLite index: companies in one SQLite file, searched exactly in memory."""
 
 from similarity.index.sqlite.index import SqliteIndex
 

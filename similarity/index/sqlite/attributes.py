@@ -1,4 +1,4 @@
-"""The declared types of attributes in the embedded index."""
+"""The declared types of attributes in the SQLite index."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""Finds damage in the file of an embedded index by reading all of it."""
+"""Finds damage in the file of an SQLite index by reading all of it."""
 
 import sqlite3
 import subprocess

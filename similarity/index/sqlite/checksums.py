@@ -1,4 +1,4 @@
-"""Checksums of the rows in the file of an embedded index, compared whenever a row is read.
+"""Checksums of the rows in the file of an SQLite index, compared whenever a row is read.
 
 SQLite detects a damaged page structure, but not a flipped bit in a value. Each row of `documents` therefore has three
 checksums: of itself, of the profile of its company, and of its vector. A row of `generations` has a checksum of itself,

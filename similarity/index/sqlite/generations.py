@@ -1,4 +1,4 @@
-"""Generations of the embedded index and their state machine (`index.protocol`). Each step is one transaction."""
+"""Generations of the SQLite index and their state machine (`index.protocol`). Each step is one transaction."""
 
 import json
 import sqlite3

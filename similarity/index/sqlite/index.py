@@ -1,4 +1,4 @@
-"""The embedded index: one SQLite file, searched exactly in memory. It needs no server.
+"""The SQLite index: one file, searched exactly in memory. It needs no server.
 
 Threads of a process and processes of a machine may use the file at the same time: writes are short transactions that
 wait for each other, and each read sees the newest commit, so a promotion by another process is effective from the next

@@ -1,4 +1,4 @@
-"""Leases in the embedded index. Each function is called in one transaction.
+"""Leases in the SQLite index. Each function is called in one transaction.
 
 `validation.is_held` decides whether a lease is held. The row of an expired lease remains until the lease is released or
 taken over, so its holder can still renew it if no other holder took it meanwhile.

@@ -1,4 +1,4 @@
-"""The erasure ledger of the embedded index: `former_names`, `erasures`, and the secret of the hashes in `registry`."""
+"""The erasure ledger of the SQLite index: `former_names`, `erasures`, and the secret of the hashes in `registry`."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -37,7 +37,7 @@ LEDGER_TABLES: tuple[Records[Any], ...] = (SECRETS, FORMER_NAMES, ERASURES)
 
 
 class SqliteLedger:
-    """An `ErasureLedger` in the file of an embedded index."""
+    """An `ErasureLedger` in the file of an SQLite index."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

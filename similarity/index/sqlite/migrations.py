@@ -1,4 +1,4 @@
-"""The migrations of the embedded index's file: SQL that upgrades a file from one schema version to the next.
+"""The migrations of the SQLite index's file: SQL that upgrades a file from one schema version to the next.
 
 `PRAGMA user_version` is the number of applied migrations. Releases only append to `MIGRATIONS`; a published migration
 is never edited, so its SQL names the columns of that time.

@@ -1,4 +1,4 @@
-"""Reads documents of the embedded index by id, by page and by number, and counts them."""
+"""Reads documents of the SQLite index by id, by page and by number, and counts them."""
 
 import json
 import sqlite3
@@ -33,7 +33,7 @@ DOCUMENTS_WITH_IDS = f"""
     LEFT JOIN companies USING (document)
     LEFT JOIN vectors USING (document)
 """
-UNREAD = "NOT deleted AND language NOT IN (SELECT value FROM json_each(?))"
+IN_OTHER_LANGUAGES = "NOT deleted AND language NOT IN (SELECT value FROM json_each(?))"
 
 
 def field_values(
@@ -96,10 +96,11 @@ def versions_with_ids(
 
 
 def companies(connection: sqlite3.Connection, scores: Mapping[int, float]) -> list[SimilarCompany]:
-    """Return the companies of the documents with these numbers, in their order, each with the score of its document.
+    """Return a company for each key of `scores` (the number of its document), in that order, with its score.
 
     Raises:
         InvalidInput: they have too many characters in all.
+        DamagedRow: a row is missing or damaged.
     """
     query = f"""
         SELECT {HEADER_COLUMNS}, {PROFILE_COLUMNS}
@@ -123,7 +124,7 @@ def companies(connection: sqlite3.Connection, scores: Mapping[int, float]) -> li
         )
     missing = scores.keys() - found.keys()
     if missing:
-        raise DamagedRow(f"document {min(missing)} is named by an index of the file and cannot be read")
+        raise DamagedRow(f"document {min(missing)} was found by the search, but its row cannot be read")
     return [found[document] for document in scores]
 
 
@@ -141,8 +142,8 @@ def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> Gener
             (generation.number,),
         )
     )
-    read = {*generation.record.languages, UNDECIDED}
-    unread = sum(count for language, count in languages.items() if language not in read)
+    encoder_languages = {*generation.record.languages, UNDECIDED}
+    in_other_languages = sum(count for language, count in languages.items() if language not in encoder_languages)
     require_companies(generation, total - deleted)
 
     def first_ids(condition: str, *values: str) -> tuple[str, ...]:
@@ -153,9 +154,9 @@ def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> Gener
         companies=total - deleted,
         deleted=deleted,
         last_version=last_version,
-        unread=unread,
+        unread=in_other_languages,
         without_vector=without_vector,
-        unread_ids=first_ids(UNREAD, json.dumps(sorted(read))) if unread else (),
+        unread_ids=first_ids(IN_OTHER_LANGUAGES, json.dumps(sorted(encoder_languages))) if in_other_languages else (),
         without_vector_ids=first_ids("text_hash = ?", NO_TEXT) if without_vector else (),
         languages=languages,
     )
@@ -167,11 +168,11 @@ def _possible(ids: Collection[str]) -> str:
 
 
 def require_companies(generation: StoredGeneration, found: int) -> None:
-    """Raise DamagedRow unless the number of companies `found` is the number that was written."""
+    """Raise DamagedRow if `found`, the number of companies that can be read, differs from the number written."""
     if found != generation.companies:
         raise DamagedRow(
-            f"generation {generation.record.name!r} holds {generation.companies:,} companies, of which "
-            f"{found:,} can be read"
+            f"generation {generation.record.name!r} should hold {generation.companies:,} companies, but {found:,} can "
+            "be read"
         )
 
 

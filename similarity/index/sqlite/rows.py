@@ -1,4 +1,4 @@
-"""Converts documents to rows of the embedded index, and back."""
+"""Converts documents to rows of the SQLite index, and back."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The SQLite file of the embedded index. `migrations` creates its tables and upgrades older files.
+"""The file of the SQLite index. `migrations` creates its tables and upgrades older files.
 
     generations --< documents --- companies
                               --- vectors
@@ -6,9 +6,10 @@
     words (FTS5 index of `searched_texts`, a view of `companies`)
     registry, retired, leases, attributes, former_names, erasures
 
-A tombstone has only a row of `documents`. `lookups` contains the values by which a company is found exactly: its names
-and all filter values in `company.name_key` form, and the key of each number (`index.numbers`). The profile and the
-vector are not in `documents`, so that a newer version of an unchanged company rewrites a row of about 100 bytes only.
+A tombstone has only a row of `documents`. `lookups` contains the values by which a company is found exactly: names and
+filter values in `company.name_key` form, and the key of each number (`index.numbers`). Only the language, also a filter
+value, is a column of `documents`. The profile and the vector are not in `documents`, so that a newer version of an
+unchanged company rewrites a row of about 100 bytes only.
 """
 
 import json
@@ -63,7 +64,12 @@ INDEX_FILE = FileKind(
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path) -> None:
-    """Apply the missing migrations, as `sqlite_files.migrate` does."""
+    """Register the SQL functions that migrations call, and apply the missing migrations (`sqlite_files.migrate`).
+
+    Raises:
+        IndexUnavailable: a newer release has migrated the file.
+        DamagedRow: the row of a generation is damaged.
+    """
     connection.create_function("number_lookups", 1, _number_lookups, deterministic=True)
     register_checksum(connection)
     connection.create_function("vector_checksum", 4, vector_checksum, deterministic=True)
@@ -78,7 +84,10 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, 
 
 
 def _require_undamaged_generations(connection: sqlite3.Connection) -> None:
-    """Raise DamagedRow if the row of a generation differs from its checksum, which the migration RANKERS replaces."""
+    """Raise DamagedRow if the row of a generation differs from its checksum.
+
+    Called before the migration RANKERS, which computes these checksums anew, so that damage would no longer be noticed.
+    """
     [applied] = connection.execute("PRAGMA user_version").fetchone()
     if MIGRATIONS.index(CHECKSUMS) < applied <= MIGRATIONS.index(RANKERS):
         query = f"SELECT name FROM generations WHERE checksum({GENERATION_COLUMNS}) IS NOT checksum"

@@ -1,4 +1,4 @@
-"""Exact search in the embedded index, with the vectors of generations in memory.
+"""Exact search in the SQLite index, with the vectors of generations in memory.
 
 The caller opens one read transaction per search. Vectors, filters and the companies of the hits therefore come from the
 same state of the file.

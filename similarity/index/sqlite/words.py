@@ -1,4 +1,4 @@
-"""Finds companies by name, domain and words in the embedded index. Any text is allowed; there is no query syntax."""
+"""Finds companies by name, domain and words in the SQLite index. Any text is allowed; there is no query syntax."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""Bulk writes to the embedded index.
+"""Bulk writes to the SQLite index.
 
 First the outcome of each document is decided. Then the documents that are applied are written: only the rows that
 differ from the stored ones.

@@ -1,7 +1,7 @@
 """Features of pairs of companies, from which the second stage of a search orders its candidates (`scores`).
 
-Each is computed from the pair and from the other candidates of the same query, so none depends on one corpus.
-docs/ranking.md measures them.
+Each is computed from the pair, the other candidates of the query and, for `sparsity`, the anchor's neighbours, which
+need not be candidates. None needs statistics of a corpus. docs/ranking.md measures them.
 """
 
 import re
@@ -24,14 +24,14 @@ from similarity.preparation.words import MAX_CONTENT_CHARACTERS
 
 Floats: TypeAlias = NDArray[np.float64]
 Described: TypeAlias = Company | str
-"""An anchor: a company, or a description in free text."""
+"""A company, or a description in free text."""
 
 FINE_INDUSTRY = "industry_fine"
 """The attribute with a finer industry than the field `industry`, if companies have one."""
 INDUSTRY_FIELDS = (f"attributes.{FINE_INDUSTRY}", "industry")
 """Fields of filters for the same industry, finest first."""
 UNKNOWN = 0.5
-"""The value of `same_industry` if one of the two companies has no industry."""
+"""The value of `same_industry` if there is no field in which both companies have an industry."""
 LARGER = 0.5
 """The weight of a step of size upwards relative to one downwards: lists of peers name large companies more often."""
 DENSE = 0.76
@@ -69,12 +69,17 @@ class CompanyFeatures:
 class PairFeatures:
     """Features of one anchor and each candidate, all float64 `[candidates]`.
 
-    `cosine`. `shared_words`: mean of the shares of the anchor's and of the candidate's words that both have, where a
-    word counts more the fewer candidates have it; words of a company's own names do not count, and between languages it
-    is OTHER_LANGUAGE_WORDS. `same_industry`: 1 if
-    the finest industry that both have is equal, else 0. `sparsity`: how far the anchor's neighbourhood is below DENSE
-    (the same for all candidates). `size_gap`: steps of size between the two; a larger candidate counts LARGER.
-    `size_unknown`, `same_country`: 1 or 0.
+    `cosine`: of the two vectors.
+    `shared_words`: mean of two shares, that of the anchor's words which the candidate has, and the reverse. A word
+    counts more if fewer candidates have it. Words of a company's own names do not count. OTHER_LANGUAGE_WORDS if the
+    languages differ.
+    `same_industry`: 1 if the two are equal in the finest field in which both have an industry, 0 if they differ there,
+    UNKNOWN if there is no such field.
+    `sparsity`: how far the anchor's neighbourhood is below DENSE; the same for all candidates.
+    `size_gap`: steps of size between the two. A step to a smaller candidate counts 1, to a larger one LARGER. 0 if the
+    size of one of them is unknown.
+    `size_unknown`: 1 if the anchor has a size and the candidate has none, else 0.
+    `same_country`: 1 or 0.
     """
 
     cosine: Floats
@@ -129,13 +134,13 @@ def pair_features(
 def sparsity(neighbour_cosines: Sequence[float]) -> float:
     """Return how far the mean cosine of the neighbours at SPARSITY_RANKS is below DENSE.
 
-    In a small corpus the neighbours at these ranks are far away, and the first ones are competitors at cosines at
-    which a large corpus has hundreds of related companies. With fewer neighbours the last one counts.
+    In a small corpus the neighbours at these ranks are far away. The anchor's competitors then have cosines at which a
+    large corpus has hundreds of merely related companies. If there are no such ranks, the last neighbour counts.
 
     >>> sparsity([0.9] * 200)
     0.0
     >>> round(sparsity([0.9, 0.55]), 2)
-    0.3
+    0.21
     """
     farther = neighbour_cosines[SPARSITY_RANKS] or neighbour_cosines[-1:]
     return max(0.0, DENSE - float(np.mean(farther))) if len(farther) else 0.0
@@ -149,14 +154,14 @@ def shared_words(own: NDArray[np.int64], others: Sequence[NDArray[np.int64]]) ->
     everyone = np.concatenate([*others, own])
     documents = np.bincount(everyone, minlength=_BUCKETS)
     weights = np.zeros(_BUCKETS)
-    # Inverse document frequency among anchor and candidates: what all of them do tells none of them apart.
+    # Inverse document frequency among anchor and candidates: a word that all of them have does not distinguish them.
     weights[everyone] = np.log((len(others) + 2) / documents[everyone])
     of_anchor = np.zeros(_BUCKETS)
     of_anchor[own] = weights[own]
-    place = np.repeat(np.arange(len(others)), sizes)
+    candidate_of_word = np.repeat(np.arange(len(others)), sizes)
     joined = everyone[: sizes.sum()]
-    total = np.bincount(place, weights=weights[joined], minlength=len(others))
-    both = np.bincount(place, weights=of_anchor[joined], minlength=len(others))
+    total = np.bincount(candidate_of_word, weights=weights[joined], minlength=len(others))
+    both = np.bincount(candidate_of_word, weights=of_anchor[joined], minlength=len(others))
     return np.asarray((both / max(of_anchor.sum(), 1e-9) + both / np.maximum(total, 1e-9)) / 2)
 
 
@@ -185,8 +190,8 @@ def _size_features(size: float | None, others: Sequence[float | None]) -> tuple[
 class DistinctWords:
     """Returns the distinct words of texts, and caches those of the most recent texts. Thread-safe.
 
-    The cache has up to `cache_bytes`, and holds no text. Of a text MAX_CONTENT_CHARACTERS are read: 250 of 200,000, in
-    Chinese, took 41 s.
+    The cache has up to `cache_bytes`, and holds no text. Only the first MAX_CONTENT_CHARACTERS of a text are read,
+    because 250 Chinese texts of 200,000 characters took 41 s.
     """
 
     def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:

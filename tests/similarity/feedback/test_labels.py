@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from similarity.feedback.labels import (
     ID_COLUMNS,
     TEXT_COLUMNS,
-    LabelledPair,
+    JudgedPair,
     id_record,
+    judged_pairs,
     label_of,
-    labelled_pairs,
     latest_verdicts,
     text_record,
     with_consistent_texts,
@@ -26,20 +26,20 @@ YES, NO, UNSURE = Verdict.COMPETITOR, Verdict.NOT_COMPETITOR, Verdict.UNSURE
 TEXTS = {"nike": "Makes running shoes.", "adidas": "=Makes sports shoes.", "asics": ' Makes shoes.\nAnd "socks"'}
 
 
-def pairs_of(*oldest_first: FeedbackEvent) -> list[LabelledPair]:
-    return labelled_pairs(latest_verdicts(reversed(oldest_first)))
+def pairs_of(*oldest_first: FeedbackEvent) -> list[JudgedPair]:
+    return judged_pairs(latest_verdicts(reversed(oldest_first)))
 
 
 def labels(*oldest_first: FeedbackEvent) -> list[str]:
     return [row.label for row in pairs_of(*oldest_first)]
 
 
-def row(anchor: str, hit: str, label: str) -> LabelledPair:
+def row(anchor: str, hit: str, label: str) -> JudgedPair:
     verdict = {"positive": "competitor", "negative": "not_competitor", "": "unsure"}[label]
     return pairs_of(make_event(anchor=anchor, hit=hit, verdict=verdict))[0]
 
 
-def read(tmp_path: Path, rows: list[LabelledPair], texts: dict[str, str]) -> Pairs:
+def read(tmp_path: Path, rows: list[JudgedPair], texts: dict[str, str]) -> Pairs:
     path = tmp_path / "pairs.jsonl"
     lines = [json.dumps(text_record(each, texts)) for each in with_consistent_texts(rows, texts)]
     path.write_text("\n".join(lines), encoding="utf-8")

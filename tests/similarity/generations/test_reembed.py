@@ -397,6 +397,19 @@ def test_every_step_is_told(index: SqliteIndex, clock: Clock) -> None:
     assert told == wanted
 
 
+@pytest.mark.parametrize(
+    ("is_complete", "detail"),
+    [(True, "the candidate is compact"), (False, "run later: similarity generations compact second")],
+)
+def test_a_candidate_is_called_compact_only_if_no_deleted_document_stays(
+    index: SqliteIndex, clock: Clock, monkeypatch: pytest.MonkeyPatch, is_complete: bool, detail: str
+) -> None:
+    monkeypatch.setattr(SqliteIndex, "compact", lambda self, generation: is_complete)
+    told: dict[str, str] = {}
+    assert run(index, clock, on_step=told.__setitem__, compact=True).promoted
+    assert detail in told["compact"]
+
+
 class Refusing(Watched):
     """An index that answers for some documents itself, `times` times each."""
 

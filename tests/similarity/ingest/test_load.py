@@ -212,9 +212,9 @@ def test_stored_values_that_invalid_ones_replace_are_counted_by_field(loader: Lo
     loader.load([record("a", staff="7", website="a.com"), record("b", staff="7"), record("c")])
     rows = [record("a", staff="many", website="http://"), record("b", staff="1.200"), record("c", staff="many")]
     report = loader.load(rows)
-    assert report.replaced_values == {"attributes.staff": 1, "domain": 1}
+    assert report.lost_to_invalid_values == {"attributes.staff": 1, "domain": 1}
     assert not report.removed_values
-    assert loader.load([record("b", staff="")]).replaced_values == {}
+    assert loader.load([record("b", staff="")]).lost_to_invalid_values == {}
 
 
 def test_progress_counts_rejected_rows_too(loader: Loader) -> None:

@@ -16,6 +16,7 @@ import pytest
         "projection",
         "queries.question",
         "queries.vector",
+        "reranking.pair_features",
     ],
 )
 def test_the_examples_of_a_module_are_right(name: str) -> None:

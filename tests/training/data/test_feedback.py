@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from similarity.feedback.labels import labelled_pairs, latest_verdicts, text_record, with_consistent_texts
+from similarity.feedback.labels import judged_pairs, latest_verdicts, text_record, with_consistent_texts
 from similarity.feedback.sqlite import SqliteWorkspace
 from tests.training.tiny_model import TOPICS
 from tests.workspace_records import make_event, moment
@@ -25,7 +25,7 @@ def exported(folder: Path) -> Path:
         for number, (anchor, hit) in enumerate(itertools.combinations(TEXTS, 2)):
             verdict = "competitor" if TOPIC_OF[anchor] == TOPIC_OF[hit] else "not_competitor"
             workspace.add_event(make_event(str(number), at=moment(number), anchor=anchor, hit=hit, verdict=verdict))
-        rows = with_consistent_texts(labelled_pairs(latest_verdicts(workspace.events())), TEXTS)
+        rows = with_consistent_texts(judged_pairs(latest_verdicts(workspace.events())), TEXTS)
     path = folder / "pairs.jsonl"
     path.write_text("".join(json.dumps(text_record(row, TEXTS)) + "\n" for row in rows), encoding="utf-8")
     return path

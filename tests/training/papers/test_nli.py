@@ -11,7 +11,7 @@ from similarity.errors import InvalidInput
 from tests.training.papers.sentence_pairs import CLASSES, write_nli, write_sts
 from training.config import TrainSettings
 from training.model.pair_model import PairModel
-from training.papers.nli import main, read_bench, read_nli
+from training.papers.nli import main, read_cell_data, read_nli
 from training.papers.reports import nli_conditions
 from training.papers.sts import SETS, read_sts
 
@@ -85,8 +85,8 @@ def test_the_start_is_the_same_from_cached_states(
     for one, other in zip(whole, results(tmp_path / "frozen")[:2], strict=True):
         assert other["sts"] == pytest.approx(one["sts"])
     settings = TrainSettings(model=command[command.index("--model") + 1])
-    bench = nli.read_bench(Path(command[1]), Path(command[3]), settings, limit=None)
-    assert sum(computed) == len(bench.texts)
+    cell_data = nli.read_cell_data(Path(command[1]), Path(command[3]), settings, limit=None)
+    assert sum(computed) == len(cell_data.texts)
 
 
 def test_cross_entropy_takes_as_many_steps_only_when_matched(command: list[str], tmp_path: Path) -> None:
@@ -136,15 +136,15 @@ def test_no_reported_pair_chooses_the_step(model: Path, nli: Path, tmp_path: Pat
     reported, dev = read_sts(sts, SETS[0]), read_sts(sts, "STSb-dev")
     with (sts / "STSb-dev.tsv").open("a") as file:
         file.write(f"3\t{reported.right[0].upper()}!\t{reported.left[0]}\tpart0\n")  # the other order
-    bench = read_bench(nli, sts, settings, limit=40)
-    assert 0 < len(bench.dev.scores) <= len(dev.scores)
-    reported_pairs = {frozenset(pair) for one in bench.sets for pair in zip(one.left, one.right, strict=True)}
-    assert not reported_pairs & {frozenset(pair) for pair in zip(bench.dev.left, bench.dev.right, strict=True)}
-    assert not any(text.endswith("!") for text in bench.dev.left)
+    cell_data = read_cell_data(nli, sts, settings, limit=40)
+    assert 0 < len(cell_data.dev.scores) <= len(dev.scores)
+    reported_pairs = {frozenset(pair) for one in cell_data.sets for pair in zip(one.left, one.right, strict=True)}
+    assert not reported_pairs & {frozenset(pair) for pair in zip(cell_data.dev.left, cell_data.dev.right, strict=True)}
+    assert not any(text.endswith("!") for text in cell_data.dev.left)
     for name in SETS:
         (sts / f"{name}.tsv").write_text((sts / "STSb-dev.tsv").read_text())
     with pytest.raises(InvalidInput, match="every pair of STSb-dev is also in"):
-        read_bench(nli, sts, settings, limit=40)
+        read_cell_data(nli, sts, settings, limit=40)
 
 
 def test_the_report_states_the_start(model: Path, nli: Path) -> None:

@@ -52,7 +52,7 @@ def change(index: SqliteIndex, statement: str) -> None:
             "Could not decode",
         ),
         ("UPDATE generations SET slope = 3, checksum = 0", "/readyz", "the row of generation 'first'"),
-        ("DELETE FROM documents WHERE document = 2", "/readyz", "6 companies, of which 5 can be read"),
+        ("DELETE FROM documents WHERE document = 2", "/readyz", "6 companies, but 5 can be read"),
     ],
 )
 def test_a_damaged_index_is_503_and_the_log_names_the_row(

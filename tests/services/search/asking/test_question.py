@@ -450,9 +450,13 @@ def test_a_body_that_is_no_strict_json_is_refused(asking: TestClient) -> None:
 
 
 def test_a_body_of_another_type_is_refused(asking: TestClient) -> None:
-    for headers in ({}, {"Content-Type": "text/plain"}):
+    for headers, reason in (
+        ({}, "the body has no Content-Type"),
+        ({"Content-Type": "text/plain"}, "the Content-Type of the body is 'text/plain'"),
+    ):
         answer = asking.post("/similar", content=b'{"anchors": [{"company": "acme"}]}', headers=headers)
-        assert problem(answer, "wrong-media-type")["detail"].endswith("send it with Content-Type: application/json")
+        detail = problem(answer, "wrong-media-type")["detail"]
+        assert detail == f"{reason}; send it with Content-Type: application/json"
 
 
 def test_hundreds_of_mistakes_are_told_in_a_short_answer(asking: TestClient) -> None:

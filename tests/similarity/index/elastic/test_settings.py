@@ -122,7 +122,7 @@ def test_every_variable_is_read() -> None:
         ({"PASSWORDS": "x"}, "PASSWORDS is not a setting"),
         ({"VECTORS": "flat"}, "one of hnsw, int8_hnsw, int4_hnsw, bbq_hnsw"),
         ({"OVERSAMPLE": "much"}, "OVERSAMPLE is 'much'; it must be a number"),
-        ({"OVERSAMPLE": "0.5"}, "at least 1"),
+        ({"OVERSAMPLE": "0.5"}, r"oversample is 0.5; it must be at least 1 \(1 rescores only the k hits\)"),
         ({"OVERSAMPLE": "nan"}, "must be a number"),
         ({"OVERSAMPLE": "inf"}, "must be a number"),
         ({"NUM_CANDIDATES": "0"}, "1 to 10,000"),
