@@ -148,7 +148,7 @@ $(VENV)/lock: $(VENV)/python
 	@touch $@
 
 $(VENV)/%: $(LOCKS)/%.txt pyproject.toml | $(VENV)/python
-	@echo "Installing $(LOCKS)/$*.txt ..."
+	@echo "Installing $(LOCKS)/$*.txt (training: 6 GB, some minutes) ..."
 	@$(PIP) install --require-hashes -r $<
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
