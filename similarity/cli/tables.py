@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from similarity.cli.output import width_of
+from similarity.cli.output import WIDE, width_of
 from similarity.company import Company
 from similarity.errors import InvalidInput
 from similarity.formats.spreadsheets import spreadsheet_cell
@@ -20,6 +20,8 @@ from similarity.formats.terminal import printable
 from similarity.search.reranking.rank import Rank
 
 SCORE_BAR_CELLS = 10
+ENOUGH_FOR_INDUSTRY = 100
+"""Characters; in a narrower terminal ids and names would be broken into pieces."""
 
 
 class OutputFormat(StrEnum):
@@ -198,15 +200,15 @@ def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream
         writer.writeheader()
         writer.writerows({name: spreadsheet_cell(value) for name, value in row.items()} for row in rows)
     else:
-        width = width_of(stream)
-        console = Console(file=stream, width=width)
-        console.print(_table(lines, title, is_wide=width is not None))
+        console = Console(file=stream, width=width_of(stream))
+        console.print(_table(lines, title, width=console.width))
         for line in lines:
             if line.because:
                 console.print(Text(printable(f"{line.rank}  {line.because}")), soft_wrap=True)
 
 
-def _table(lines: Sequence[Line], title: str, *, is_wide: bool) -> Table:
+def _table(lines: Sequence[Line], title: str, *, width: int) -> Table:
+    """Return the table for `width` characters; below ENOUGH_FOR_INDUSTRY without the industries."""
     # Texts of companies may contain brackets that are not mark-up, and colons that are not emoji.
     table = Table(
         title=Text(printable(title)) if title else None,
@@ -222,15 +224,17 @@ def _table(lines: Sequence[Line], title: str, *, is_wide: bool) -> Table:
         table.add_column("cosine", no_wrap=True)
         if with_probability:
             table.add_column("probability", justify="right", no_wrap=True)
-    table.add_column("company", style="bold")
-    table.add_column("country", max_width=None if is_wide else 13)
-    table.add_column("industry", max_width=None if is_wide else 20)
-    # An id is copied: a long one goes on in the next line, and none is cut.
+    table.add_column("company", overflow="fold", style="bold")
+    table.add_column("country", max_width=None if width == WIDE else 13)
+    if width >= ENOUGH_FOR_INDUSTRY:
+        table.add_column("industry", max_width=None if width == WIDE else 20)
+    # An id is copied: a long one goes on in the next line, as a long name does, and none is cut.
     table.add_column("id", overflow="fold", style="dim")
     for line in lines:
         about = line.company
         front = [str(line.rank), *_scores(line, with_probability=with_probability)] if ranked else []
-        cells = (about.name, about.country, about.industry, about.id)
+        industry = [about.industry] if width >= ENOUGH_FOR_INDUSTRY else []
+        cells = (about.name, about.country, *industry, about.id)
         table.add_row(*front, *(Text(printable(cell)) for cell in cells))
     return table
 

@@ -16,9 +16,9 @@ CA|CAN|Canada; CD|COD|Democratic Republic of the Congo|DR Congo; CF|CAF|Central 
 CH|CHE|Switzerland|Schweiz|Suisse|Svizzera|Suiza; CI|CIV|Côte d'Ivoire|Ivory Coast; CL|CHL|Chile; CM|CMR|Cameroon;
 CN|CHN|China|PRC|PR China|People's Republic of China|Mainland China|中国; CO|COL|Colombia; CR|CRI|Costa Rica;
 CU|CUB|Cuba; CV|CPV|Cabo Verde|Cape Verde; CW|CUW|Curaçao; CY|CYP|Cyprus; CZ|CZE|Czechia|Czech Republic|Česko;
-DE|DEU|Germany|Deutschland|Allemagne|Alemania; DJ|DJI|Djibouti; DK|DNK|Denmark|Danmark|Dänemark; DM|DMA|Dominica;
-DO|DOM|Dominican Republic; DZ|DZA|Algeria; EC|ECU|Ecuador; EE|EST|Estonia; EG|EGY|Egypt; ER|ERI|Eritrea;
-ES|ESP|Spain|España|Spanien|Espagne; ET|ETH|Ethiopia; FI|FIN|Finland|Suomi|Finnland; FJ|FJI|Fiji;
+DE|DEU|Germany|Deutschland|Allemagne|Alemania; DJ|DJI|Djibouti; DK|DNK|Denmark|Danmark|Dänemark;
+DM|DMA|Dominica; DO|DOM|Dominican Republic; DZ|DZA|Algeria; EC|ECU|Ecuador; EE|EST|Estonia; EG|EGY|Egypt;
+ER|ERI|Eritrea; ES|ESP|Spain|España|Spanien|Espagne; ET|ETH|Ethiopia; FI|FIN|Finland|Suomi|Finnland; FJ|FJI|Fiji;
 FK|FLK|Falkland Islands; FO|FRO|Faroe Islands; FR|FRA|France|Frankreich|Francia; GA|GAB|Gabon;
 GB|GBR|United Kingdom|UK|Great Britain|Britain|England|Scotland|Wales|Northern Ireland|Großbritannien|
 Vereinigtes Königreich|Royaume-Uni|Reino Unido;

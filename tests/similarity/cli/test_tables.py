@@ -60,9 +60,21 @@ def test_a_table_in_a_pipe_is_as_wide_as_its_cells(monkeypatch: pytest.MonkeyPat
     assert all(each in line for each in (company.id, company.name, company.country, company.industry.strip()))
 
 
-def test_no_id_is_cut_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("company_id", "name"), [("x" * 40, "Iron Works of the North"), ("works", "x" * 40)])
+def test_no_id_and_no_name_is_cut_in_a_narrow_terminal(
+    company_id: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     stream = io.StringIO()
-    company = make_company("x" * 40, name="Iron Works of the North", country="Bolivia", industry="Steel and iron")
+    company = make_company(company_id, name=name, country="Bolivia", industry="Steel and iron")
     show([Line(rank=1, score=0.8, probability=0.5, company=company)], OutputFormat.TABLE, stream=stream)
     assert stream.getvalue().count("x") == 40
+
+
+def test_a_usual_terminal_shows_whole_ids_instead_of_industries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = io.StringIO()
+    company = make_company("maisons-du-monde", name="Maisons du Monde S.A.", country="France", industry="Furniture")
+    show([Line(rank=1, score=0.8, probability=0.5, company=company)], OutputFormat.TABLE, stream=stream)
+    assert "maisons-du-monde" in stream.getvalue()
+    assert "Furniture" not in stream.getvalue()
