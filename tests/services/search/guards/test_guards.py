@@ -90,6 +90,12 @@ def test_requests_are_refused_for_the_first_reason_in_order(client_of: MakeClien
     assert status(**KEY) == 429
 
 
+def test_a_body_is_not_looked_at_before_the_scope_of_the_key(client_of: MakeClient) -> None:
+    upload = {"Content-Type": "application/x-ndjson", **KEY}
+    answer = client_of(keys=READERS).post("/companies/bulk", content=b"[" * 10_000, headers=upload)
+    assert (answer.status_code, answer.json()["type"]) == (403, "/docs#scope-missing")
+
+
 def test_every_answer_of_a_limited_caller_says_what_is_left(client_of: MakeClient) -> None:
     client = client_of({"rate": 0.5}, keys=READERS, limited=True)
     for path in ("/similar/acme", "/similar/nobody", "/similar/acme?k=0", "/nothing"):
