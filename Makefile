@@ -98,7 +98,7 @@ check: $(VENV)/dev  ## Format, lint and type-check
 	$(BIN)/ruff check --fix .
 	$(BIN)/mypy
 
-bench: $(VENV)/integration  ## Measure index, service, pipeline and export beside their peers, in about 15 minutes
+bench: $(VENV)/integration  ## Measure index, service, pipeline and export beside their peers, in about 7 minutes
 	$(BIN)/python -m benchmarks.index
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.pipelines --companies data/sample/companies.jsonl --count 1279

@@ -138,9 +138,14 @@ def main() -> None:
     more = [f"--bundle-seconds={given.bundle_seconds}"]
     print(
         f"cpus {os.cpu_count()}, beam {beam.__version__}, python {platform.python_version()}, date "
-        f"{datetime.now(UTC):%Y-%m-%d}; bundles of {given.bundle_seconds} s, refresh every {given.refresh_seconds} s, "
-        f"{given.count} messages each\n\n| runner | index | p50, s | p95, s | worst, s | load |\n" + "| --- " * 6 + "|"
+        f"{datetime.now(UTC):%Y-%m-%d}; bundles of {given.bundle_seconds} s, refresh every {given.refresh_seconds} s"
     )
+    if given.count:
+        print(
+            f"\n{given.count} messages each\n\n| runner | index | p50, s | p95, s | worst, s | load |\n"
+            + "| --- " * 6
+            + "|"
+        )
     with (
         tempfile.TemporaryDirectory() as place,
         KafkaBroker(Path(place) / "kafka") as kafka,

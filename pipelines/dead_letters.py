@@ -21,12 +21,13 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.file_systems import finish_writing, located, matches, open_to_write
+from pipelines.file_systems import finish_writing, located, matches, open_to_read, open_to_write
 from similarity.company import utc_now
 from similarity.errors import InvalidInput
 from similarity.ingest.dead_letters import DeadLetter
@@ -138,12 +139,25 @@ def expired(paths: Iterable[str], *, before: datetime) -> list[str]:
 def remove_expired(folder: str, *, keep: timedelta, now: datetime) -> int:
     """Remove the files of dead letters that are older than `keep`, replayed ones too; return their number.
 
+    A file with a newer message stays: the clock that gave it its name was behind.
+
     Raises:
         InvalidInput: the folder cannot be read, or `keep` is not above 0.
     """
     if keep <= timedelta(0):
         raise InvalidInput(f"dead letters cannot be kept for {keep}; give more than 0 days")
     patterns = [FileSystems.join(located(folder), name) for name in ("dead-*", ".dead-*", f"{REPLAYED}/dead-*")]
-    old = expired([path for pattern in patterns for path in matches(pattern)], before=now - keep)
+    named_old = expired([path for pattern in patterns for path in matches(pattern)], before=now - keep)
+    old = [path for path in named_old if not _has_message_from(path, now - keep, until=now)]
     FileSystems.delete(old)
     return len(old)
+
+
+def _has_message_from(path: str, start: datetime, *, until: datetime) -> bool:
+    """Return whether a file has a letter of a message from this time; a time ahead of `until` proves nothing."""
+    with open_to_read(path) as stream:
+        for line in stream:
+            with suppress(InvalidInput, UnicodeDecodeError):  # a killed worker may leave half a line
+                if start <= DeadLetter.from_line(line.decode()).message.time <= until:
+                    return True
+    return False

@@ -31,7 +31,7 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations import gate
 from similarity.generations.filling import Filled, Filler, IdRange, Pace, id_ranges
 from similarity.generations.new import new_generation
-from similarity.generations.plan import documents_in, plan
+from similarity.generations.plan import documents_in
 from similarity.generations.reembed import FillPass, Options, ReembedReport, reembed
 from similarity.index.bundle_store import keep_bundle
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
@@ -134,7 +134,7 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, pipeline_options: Pip
     candidate = new_generation(resources.index, bundle, now=utc_now())
     # Before the candidate exists, because writers and the job's workers load its encoder from the store.
     keep_bundle(bundle, resources.store)
-    encoder = resources.encoders[bundle.encoder_id] if plan(resources.index, candidate).encodes else None
+    encoder = resources.encoders[bundle.encoder_id]
     trained_on = options.trained_on or gate.companies_trained_on(bundle.folder)
     run_options = Options(
         gate=gate.gate_from_file(resources.index, options.judged, trained_on=trained_on) if options.judged else None,

@@ -25,7 +25,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.metrics import JobMetrics, worker_metrics
 from pipelines.worker_settings import WorkerResources, WorkerSettings
-from similarity.company import utc_now
+from similarity.company import CLOCK_SKEW_ALLOWANCE, utc_now
 from similarity.errors import IndexUnavailable, InvalidCompany
 from similarity.index.protocol import WriteOutcome
 from similarity.ingest import messages
@@ -120,6 +120,10 @@ class Decode(beam.DoFn):
     def process(self, message: Message) -> Iterator[Decoded | DeadLetter]:
         """Yield the decoded message, or a dead letter if the message is invalid."""
         try:
+            # Such a time would be a version that later changes could not supersede.
+            if message.time > utc_now() + CLOCK_SKEW_ALLOWANCE:
+                reason = f"{message.time} is more than 5 minutes ahead of the worker's clock"
+                raise InvalidCompany("time", f"{reason}; if that was behind, replay the message, else send it again")
             parsed = messages.decode(message, columns=self._columns)
         except InvalidCompany as error:
             yield DeadLetter(message=message, stage=Stage.DECODE, reason=str(error))

@@ -15,7 +15,7 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamp
 
 from pipelines.metrics import NAMESPACE, worker_metrics
 from pipelines.sources.kafka_consumers import GroupTopic, committer, consumer_pool
-from similarity.company import utc_now
+from similarity.company import EPOCH, utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.ingest.messages import Message
 from similarity.kafka import End, KafkaUnavailable, Lost, Record, TopicConsumer, topic_partitions
@@ -152,6 +152,7 @@ class KafkaReader(UnboundedReader):
         self._consumer: TopicConsumer | None = None
         self._watermarks: dict[int, Timestamp] = {}  # by partition
         self._in_bundle = 0
+        self._times: dict[bytes | None, datetime] = {}  # of the last message of each key in this Beam bundle
         self._current: tuple[Message, Timestamp] | None = None
 
     def start(self) -> bool:
@@ -196,6 +197,7 @@ class KafkaReader(UnboundedReader):
     def get_checkpoint_mark(self) -> KafkaMark:
         """Return the current position, and give the consumer back to the pool."""
         self._in_bundle = 0
+        self._times.clear()
         if self._consumer is not None:
             self._report_lag(self._consumer)
             consumer_pool().give_back(self._key, self._consumer, user=self)
@@ -249,8 +251,10 @@ class KafkaReader(UnboundedReader):
         if end is not None and record.offset >= end:
             self._positions[record.partition] = end
             return False
-        message = record.message(self._now())
-        time_of = Timestamp.from_utc_datetime(message.time)
+        now = self._now()
+        message = record.message(now, after=self._times.get(record.key, EPOCH))
+        self._times[record.key] = message.time
+        time_of = Timestamp.from_utc_datetime(min(message.time, now))  # a producer's clock may be years ahead
         self._positions[record.partition] = record.offset + 1
         self._watermarks[record.partition] = time_of
         self._current = (message, time_of)

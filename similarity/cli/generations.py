@@ -128,7 +128,7 @@ def reembed(
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
             return
         gate = _gate(work, judged, trained_on or companies_trained_on(new.folder)) if judged else None
-        encoder = work.encoder(new) if planned.encodes else None
+        encoder = work.encoder(new)
         # Before the candidate exists, because writers load its encoder from the store.
         keep_bundle(new, work.store)
         with progress("documents", planned.lacking) as on_documents:

@@ -87,6 +87,12 @@ def previous_generations(index: CompanyIndex) -> list[Generation]:
     return sorted(previous, key=lambda generation: generation.promotion, reverse=True)
 
 
+def made_since(index: CompanyIndex, name: str) -> set[str]:
+    """Return the names of a generation and of all newer ones. If one of these is previous, it was rolled back."""
+    oldest_first = [generation.name for generation in index.generations()]
+    return set(oldest_first[oldest_first.index(name) :])
+
+
 def documents_in(index: CompanyIndex, generation: Generation) -> int:
     """Return how many documents a generation holds, tombstones included."""
     stats = index.stats(generation.name)

@@ -7,7 +7,7 @@ from itertools import takewhile
 from similarity.errors import GenerationConflict, NoLiveGeneration
 from similarity.generations.gate import Gate, GateReport, generation_named
 from similarity.generations.leases import REEMBED, RETIRE, RenewedLease
-from similarity.generations.plan import previous_generations
+from similarity.generations.plan import made_since, previous_generations
 from similarity.index.comparing import lagging, persistent_lag
 from similarity.index.protocol import ROLLBACK_SECONDS, CompanyIndex, Generation, GenerationState
 from similarity.index.validation import nothing_before
@@ -160,8 +160,7 @@ def _rollback_target(index: CompanyIndex) -> str:
     if not previous:
         raise nothing_before(live)
     target = previous[0].name
-    oldest_first = [generation.name for generation in index.generations()]
-    newer = set(oldest_first[oldest_first.index(live) :])
+    newer = made_since(index, live)
     if target not in newer:
         return target
     rolled_back = list(takewhile(newer.__contains__, (generation.name for generation in previous)))

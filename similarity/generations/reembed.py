@@ -29,7 +29,7 @@ from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput
 from similarity.generations.filling import Filled, Filler, Pace
 from similarity.generations.gate import Gate, GateReport
 from similarity.generations.leases import LEASE_SECONDS, REEMBED, RenewedLease
-from similarity.generations.plan import copy_of, previous_generations, same_bundle, unfinished_candidate
+from similarity.generations.plan import copy_of, made_since, previous_generations, same_bundle, unfinished_candidate
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest.writer_leases import wait_for_writers, writer_leases
 from similarity.model.encoder_protocol import Encoder
@@ -120,7 +120,8 @@ def reembed(
     """Fill the generation `target`, evaluate it and promote it.
 
     If there is a candidate of the same bundle, the run continues with that candidate instead of `target`. If `target`
-    has the encoder of the live generation, vectors are copied and `encoder` is not used.
+    has the encoder of the live generation, vectors are copied. Then `encoder` is needed only if the bundle is live
+    already, and the previous generation has another encoder.
 
     Raises:
         NoLiveGeneration: there is no generation to re-embed.
@@ -237,7 +238,9 @@ def _settle_promoted(
     """Run the step settle for `live`, which already has the bundle: an earlier run may have stopped before settle."""
     options.on_step("lease", "no other re-embed is running")
     report = ReembedReport(generation=live.name, replaces="", promoted=True)
-    for previous in previous_generations(index)[:1]:
+    # What only a generation that was rolled back has must not come back.
+    newer = made_since(index, live.name)
+    for previous in [each for each in previous_generations(index) if each.name not in newer][:1]:
         report.replaces = previous.name
         filler = Filler(index=index, source=previous, target=live, encoder=encoder, now=now)
         _copy_late_writes(filler, report, options)

@@ -1,8 +1,9 @@
 """Load of a file of companies into an index, in chunks, with a file of rejected rows and progress reports.
 
 A load can be repeated: an unchanged text is not encoded again, and an unchanged company is only written again if its
-row has an event time. If several rows have the same id and the same event time (or none), the first row is kept. Rows
-that the store does not accept are counted as failed, and the load continues. Loading the file again writes them.
+row has an event time. If several rows have the same id and the same event time (or none), the first row is kept, or a
+later row that deletes the company. Rows that the store does not accept are counted as failed, and the load continues.
+Loading the file again writes them.
 """
 
 from collections import Counter

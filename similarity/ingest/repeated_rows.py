@@ -23,13 +23,17 @@ class RepeatedRows:
         self._reserve(FIRST_SLOTS)
 
     def conflict(self, number: int, change: Change) -> str:
-        """Return why a row cannot be used: an earlier row has the same id and version, and other content; else empty.
+        """Return why a row cannot be used: an earlier row has the same id and time, and other content; else empty.
 
-        The first row is remembered; a row with its content is harmless, and counted.
+        The first row is remembered; a row with its content is harmless, and counted. A row may delete a company that an
+        earlier row writes at the same time, but not the other way round, because a delete wins a tie.
         """
         key = _hash(f"{change.id}\0{change.version}")
         content = _hash(_content(change)) & 0xFFFFFFFF
         slot = self._slot(key)
+        deleted = self._slot(_hash(f"{change.id}\0{change.version | 1}"))
+        if deleted != slot and self._keys[deleted]:
+            slot, content = deleted, -1  # no row has this content
         if not self._keys[slot]:
             self._keys[slot], self._rows[slot], self._contents[slot] = key, number, content
             self._used += 1

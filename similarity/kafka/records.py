@@ -1,12 +1,16 @@
 """Records, events and errors of topics; this module does not need the Kafka client."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from similarity.company import CLOCK_SKEW_ALLOWANCE, EPOCH
+from similarity.company import EPOCH, LAST_TIME
 from similarity.errors import SimilarityError
 from similarity.ingest.messages import Message
+
+LAST_MILLISECOND = (LAST_TIME - EPOCH) // timedelta(milliseconds=1)
+SLOTS = 900
+"""Microseconds of a millisecond that offsets have; the others are for changes of a company that span a multiple."""
 
 
 class KafkaUnavailable(SimilarityError):
@@ -32,21 +36,21 @@ class Record:
     value: bytes | None
     timestamp: int | None
 
-    def message(self, received: datetime) -> Message:
+    def message(self, received: datetime, *, after: datetime = EPOCH) -> Message:
         """Return the record as a message; its time is `received` if the record has no timestamp.
 
-        A timestamp ahead of the clock would be a version that later changes could not supersede, so such a message is
-        unreadable.
+        Within the millisecond of the timestamp, the offset gives the microsecond, so that changes of a company keep
+        their order and have the same time whenever they are read. After SLOTS offsets the microseconds begin again;
+        there, the time is above `after`, the time of an earlier message of the same key, if the millisecond allows it.
         """
+        time = received
+        if self.timestamp is not None:
+            millisecond = EPOCH + timedelta(milliseconds=min(self.timestamp, LAST_MILLISECOND))
+            time = millisecond + timedelta(microseconds=self.offset % SLOTS)
+            if millisecond <= after < millisecond + timedelta(microseconds=999):
+                time = max(time, after + timedelta(microseconds=1))
         position = f"kafka:{self.topic}/{self.partition}/{self.offset}"
-        message = Message(position=position, key=self.key, value=self.value, time=received)
-        if self.timestamp is None:
-            return message
-        latest = (received + CLOCK_SKEW_ALLOWANCE - EPOCH) // timedelta(milliseconds=1)
-        if self.timestamp > latest:
-            reason = f"its Kafka timestamp, {self.timestamp} ms, is more than 5 minutes ahead of the reader's clock"
-            return replace(message, unreadable=f"{reason}; set the producer's clock and send it again")
-        return replace(message, time=EPOCH + timedelta(milliseconds=self.timestamp))
+        return Message(position=position, key=self.key, value=self.value, time=time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,9 @@ pytestmark = pytest.mark.pipelines
 NOW = datetime(2026, 11, 20, 12, 0, 0, 5, tzinfo=UTC)
 
 
-def letter(number: int, value: bytes = b"{oops") -> DeadLetter:
-    message = Message(position=f"kafka:companies/0/{number}", key=b"a", value=value, time=NOW)
+def letter(number: int, value: bytes = b"{oops", *, days: int = 0) -> DeadLetter:
+    time = NOW - timedelta(days=days)
+    message = Message(position=f"kafka:companies/0/{number}", key=b"a", value=value, time=time)
     return DeadLetter(message=message, stage=Stage.DECODE, reason="value: is not JSON")
 
 
@@ -106,13 +107,26 @@ def test_old_files_are_removed_replayed_ones_too(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "replayed"):
         for days in (1, 100):
             file = LetterFile(str(folder), begun=NOW - timedelta(days=days))
-            file.add(letter(1))
+            file.add(letter(1, days=days))
             file.finish()
     (tmp_path / "readme.txt").touch()
     assert remove_expired(str(tmp_path), keep=timedelta(days=90), now=NOW) == 2
     assert len(names(tmp_path)) == 3
     assert len(names(tmp_path / "replayed")) == 1
     assert remove_expired(str(tmp_path), keep=timedelta(days=90), now=NOW) == 0
+
+
+@pytest.mark.parametrize(("days", "removed"), [([91, 89], 0), ([91, -1], 1)])
+def test_a_file_from_a_clock_that_was_behind_is_kept_for_its_messages(
+    tmp_path: Path, days: list[int], removed: int
+) -> None:
+    file = LetterFile(str(tmp_path), begun=NOW - timedelta(days=120))
+    for each in days:
+        file.add(letter(1, days=each))
+    file.finish()
+    with next(tmp_path.glob("dead-*")).open("a") as half:
+        half.write('{"position": "kafka:comp')
+    assert remove_expired(str(tmp_path), keep=timedelta(days=90), now=NOW) == removed
 
 
 def test_a_folder_that_is_not_there_yet_has_no_old_files(tmp_path: Path) -> None:

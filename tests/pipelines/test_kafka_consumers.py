@@ -4,8 +4,16 @@ from typing import cast
 
 import pytest
 
-from pipelines.sources.kafka_consumers import COMMIT_AGAIN_SECONDS, IDLE_SECONDS, Committer, ConsumerPool
-from similarity.kafka import GroupOffsets, KafkaUnavailable, TopicConsumer
+from pipelines.sources.kafka_consumers import (
+    COMMIT_AGAIN_SECONDS,
+    IDLE_SECONDS,
+    Committer,
+    ConsumerPool,
+    GroupTopic,
+)
+from pipelines.sources.kafka_reader import KafkaReader, KafkaSource
+from similarity.kafka import GroupOffsets, KafkaUnavailable, Record, TopicConsumer
+from similarity.kafka.records import SLOTS
 
 pytestmark = pytest.mark.pipelines
 ME = "a reader"
@@ -69,6 +77,15 @@ def offsets() -> Offsets:
 @pytest.fixture
 def committer(offsets: Offsets, clock: Clock) -> Committer:
     return Committer(cast(GroupOffsets, offsets), clock)
+
+
+def test_a_reader_keeps_the_order_of_the_changes_of_a_key_within_a_millisecond() -> None:
+    reader = KafkaReader(KafkaSource(group_topic=GroupTopic(servers="kafka:9092", topic="companies", group="g")), None)
+    times = []
+    for offset in (SLOTS - 1, SLOTS):
+        reader._take(Record(topic="companies", partition=0, offset=offset, key=b"acme", value=None, timestamp=1_000))
+        times.append(reader.get_current().time)
+    assert times[0] < times[1]
 
 
 def test_a_consumer_is_used_by_one_reader_at_a_time(clock: Clock) -> None:

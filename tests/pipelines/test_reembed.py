@@ -90,6 +90,8 @@ def test_the_corpus_moves_to_the_new_bundle(
     assert (report.documents, report.encoded) == (COMPANIES + 1, COMPANIES)
     assert filled.stats(live.name) == filled.stats(before.name)
     assert "is live; to go back" in summary(report)
+    assert run(better, worker_settings, judged).documents == 0, "a schedule repeats it"
+    assert filled.live() == live
 
 
 def test_the_command_says_how_it_went(

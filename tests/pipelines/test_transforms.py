@@ -75,6 +75,18 @@ def test_what_cannot_be_understood_is_a_dead_letter_and_the_rest_goes_on(
     assert index.stats(index.live().name).companies == 1
 
 
+@pytest.mark.parametrize("minutes", [5, 6])
+def test_a_message_from_ahead_of_the_clock_is_a_dead_letter_that_can_be_replayed(
+    index: SqliteIndex, worker_settings: WorkerSettings, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    del index
+    ahead = message(1, record("a"), minutes=minutes)
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.transforms.utc_now", lambda: T0)  # a worker whose clock is behind
+        run([ahead], worker_settings, ends=[("test#1", "applied" if minutes == 5 else "decode")])
+    run([ahead], worker_settings, ends=[("test#1", "unchanged" if minutes == 5 else "applied")])
+
+
 def test_every_message_has_one_end_and_is_counted_under_it(index: SqliteIndex, worker_settings: WorkerSettings) -> None:
     del index
     run([message(1, record("a"), minutes=5)], worker_settings, ends=[("test#1", "applied")])

@@ -94,6 +94,8 @@ def test_from_one_encoder_to_the_next_and_back(shell: Shell) -> None:
     assert after["live"]["name"] == report["generation"]
     assert after["live"]["encoder_id"] == bundle(shell, "new").encoder_id
     assert after["previous"]["name"] == first["name"]
+    shell("generations", "reembed", "--bundle", "new", "--without-gate")
+    assert generations(shell) == after
     # The writer finds both encoders in the store and writes to both generations.
     shell("ingest", shell.write("more.csv", [("late", "Late", "boats boats boats", "", "")]))
     assert {row["companies"] for row in generations(shell).values()} == {COUNT + 1}

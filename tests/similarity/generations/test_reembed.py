@@ -238,6 +238,19 @@ def test_a_second_run_has_nothing_left_to_do(index: SqliteIndex, clock: Clock) -
     assert (report.promoted, report.documents, encoder.texts, states(index)) == (True, 0, [], DONE)
 
 
+def test_a_run_of_the_live_bundle_brings_nothing_back_from_a_generation_that_was_rolled_back(
+    index: SqliteIndex, clock: Clock
+) -> None:
+    run(index, clock)
+    before = stored(index, "first")
+    index.upsert("second", [make_embedded("c05", version=8, encoder_id="encoder-2")])
+    index.rollback(force=True)
+    wanted = replace(index.live(), name="third")
+    report = reembed(index, wanted, encoder=CountingEncoder(), now=NOW, options=options(clock))
+    assert (report.promoted, report.replaces, report.documents) == (True, "", 0)
+    assert stored(index, "first") == before
+
+
 def test_a_run_without_promote_stops_before_it_and_the_next_one_goes_on(index: SqliteIndex, clock: Clock) -> None:
     assert not run(index, clock, promote=False).promoted
     assert states(index) == [("encoder-1", "live"), ("encoder-2", "candidate")]

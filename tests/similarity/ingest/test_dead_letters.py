@@ -102,23 +102,29 @@ def letter_of(value: bytes, key: bytes | None = None) -> str:
 
 def test_the_documented_commands_remove_an_erased_company_and_show_the_rest(tmp_path: Path) -> None:
     of_the_company = [
-        letter_of(b"{}", key=b"4711"),
-        letter_of(b'{"id": 4711, "name": "Acme"}'),
-        letter_of(b'{"name":"Acme","id":4711}'),
-        letter_of(b'{"id": "4711"}'),
-        letter_of(b'4711,Acme,"not closed\n'),
-        letter_of(b"4711\tAcme\n"),
+        letter_of(b"{}", key=b"47.11"),
+        letter_of(b'{"id": 47.11, "name": "Acme"}'),
+        letter_of(b'{"name":"Acme","id":47.11}'),
+        letter_of(b'{"id": "47.11"}'),
+        letter_of(b'47.11,Acme,"not closed\n'),
+        letter_of(b'"47.11";"Acme\n'),
+        letter_of(b"47.11\tAcme\n"),
     ]
-    unclear = [letter_of(b"Acme;4711;Makes\n"), letter_of(b'{"id": "4711", "name": "Caf\xe9"}')]
-    of_others = [letter_of(b'{"id": "b", "employees": 8}'), letter_of(b'{"id": 47110}'), letter_of(b"{}", key=b"4")]
+    unclear = [letter_of(b"Acme;47.11;Makes\n"), letter_of(b'{"id": "47.11", "name": "Caf\xe9"}')]
+    others_that_name_it = [
+        letter_of(b'{"id": 47.110}'),
+        letter_of(b'{"id": "b", "domain": "47.11"}'),
+        letter_of(b'{"id": "b", "attributes": {"parent_id": 47.11}}'),
+    ]
+    of_others = [letter_of(b'{"id": "b", "employees": 8}'), letter_of(b'{"id": "47-11"}'), letter_of(b"{}", key=b"4")]
     folder = tmp_path / "dead" / "replayed"
     folder.mkdir(parents=True)
     file = folder / "dead-1.jsonl"
-    file.write_text("".join(f"{line}\n" for line in (*of_the_company, *unclear, *of_others)))
+    file.write_text("".join(f"{line}\n" for line in (*of_the_company, *unclear, *others_that_name_it, *of_others)))
     guide = (Path(__file__).parents[3] / "docs" / "operating.md").read_text(encoding="utf-8")
     [commands] = re.findall("^```\n(grep -rF 'ID' DEAD_LETTERS.*?)^```$", guide, re.MULTILINE | re.DOTALL)
-    script = commands.replace("ID", "4711").replace("DEAD_LETTERS", str(tmp_path / "dead"))
+    script = commands.replace("ID", "47.11").replace("DEAD_LETTERS", str(tmp_path / "dead"))
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True)
-    assert file.read_text().splitlines() == [*unclear, *of_others]
+    assert file.read_text().splitlines() == [*unclear, *others_that_name_it, *of_others]
     left = [line.partition(":")[2] for line in done.stdout.splitlines()]
-    assert left[-3:] == [*unclear, of_others[1]]
+    assert left[-5:] == [*unclear, *others_that_name_it]

@@ -3,6 +3,8 @@
 import json
 from datetime import UTC, datetime
 
+import pytest
+
 from similarity.company import DeletedCompany
 from similarity.ingest.records import Columns, parse_record
 from similarity.ingest.repeated_rows import FIRST_SLOTS, RepeatedRows
@@ -37,6 +39,16 @@ def test_rows_of_other_times_are_versions_and_not_repeated() -> None:
     times = ["2025-01-01T00:00:00Z", "2025-01-02T00:00:00Z", "", "2025-01-01T00:00:00Z"]
     found = [conflict(repeated, number, name=f"Acme {number}", event_time=time) for number, time in enumerate(times)]
     assert [bool(each) for each in found] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("time", ["", "2025-01-01T00:00:00Z"])
+def test_a_row_that_writes_a_company_which_an_earlier_row_deletes_names_that_row(time: str) -> None:
+    repeated = RepeatedRows()
+    rows: list[dict[str, object]] = [{}, {"deleted": True}, {"deleted": True}, {}, {"id": "b"}, {"name": "Acme Inc"}]
+    found = [conflict(repeated, number, event_time=time, **row) for number, row in enumerate(rows)]
+    told = "row {} has the same id as row 1: 'acme', and other content; row 1 is kept"
+    assert (found, repeated.harmless) == (["", "", "", told.format(3), "", told.format(5)], 1)
+    assert conflict(repeated, 6, event_time="2025-01-02T00:00:00Z") == ""
 
 
 def test_many_rows_are_remembered_as_the_table_grows() -> None:
