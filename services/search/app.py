@@ -45,7 +45,7 @@ from .writes.write_setup import Writing, set_up_writing
 WEB = Path(__file__).parent / "web"
 API_VERSION = "1.0"
 WORKSPACE = "the store of feedback and lists"  # its name in the log
-# Worker threads for work without a permit: health checks, files of the page, the check of how deep a body is nested.
+# Worker threads for work without a permit: health checks and files of the page.
 SPARE_THREADS = 8
 DESCRIPTION = (
     "Finds the companies that compete with a given company, from what they say about themselves. Every error is a "

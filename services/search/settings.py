@@ -122,7 +122,6 @@ class ServiceSettings:
         25_000_000, "bytes of one caller's bodies that have not arrived completely", 1, 10**11
     )
     body_seconds: float = _setting(30.0, "how long a body may take to arrive before it is answered 408", 0.05, 3600.0)
-    json_depth: int = _setting(32, "levels of nested JSON", 4, 500)
     head_bytes: int = _setting(32_768, "bytes of a request's head", 1024, 10**6)
     head_seconds: float = _setting(10.0, "how long a request's head may take to arrive", 0.05, 600.0)
     write_seconds: float = _setting(

@@ -15,7 +15,7 @@ from .heads import ANY, LOCAL_NAMES, Heads
 from .lifecycle import Lifecycle
 from .limits import Bodies
 from .metrics import ServiceMetrics
-from .rate_limits import OPEN_ALLOWANCE, Allowance, RateLimits
+from .rate_limits import OPEN_ALLOWANCE, AddressLimits, Allowance, RateLimits
 from .shedding import Shedding
 from .telemetry import Telemetry, Tracing
 
@@ -85,7 +85,6 @@ def guard(app: FastAPI, guards: Guards) -> None:
         RateLimits,
         callers=_allowance(settings.rate, settings.burst) if guards.limited else None,
         process=_allowance(settings.service_rate, settings.service_burst) if guards.limited else None,
-        open_paths=OPEN_ALLOWANCE if guards.limited and settings.rate else None,
         heavy=is_heavy,
     )
     app.add_middleware(Authentication, keys=guards.keys)
@@ -97,6 +96,9 @@ def guard(app: FastAPI, guards: Guards) -> None:
             allow_headers=MAY_SEND,
             expose_headers=MAY_READ,
         )
+    if guards.limited and settings.rate:
+        # Before CORSMiddleware, which answers preflights.
+        app.add_middleware(AddressLimits, allowance=OPEN_ALLOWANCE)
     app.add_middleware(
         Heads,
         names=guards.names,

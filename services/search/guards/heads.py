@@ -31,8 +31,8 @@ BYTES_OF_LINES, BYTES_OF_HEADER = len(" ? HTTP/1.1\r\n" + "\r\n"), len(": " + "\
 
 @dataclass(eq=False)
 class Heads:
-    """Answers 431 or 400 and closes the connection where the head is too large or the body's length ambiguous,
-    503 to `/readyz` while the service stops, 421 to another host name, and 403 to changes from another site's page.
+    """Answers 431 or 400 where the head is too large or the body's length ambiguous, 503 to `/readyz` while the
+    service stops, 421 to another host name, and 403 to changes from another site's page; then closes the connection.
 
     `names`: without ports, lower case; ANY allows all. `origins`: of pages elsewhere that may ask (CORS).
     """
@@ -46,14 +46,10 @@ class Heads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
-        if scope["type"] == "http":
-            if problem := self._unusable(scope):
-                await refuse(problem, scope, receive, send, headers=CLOSE)
-                return
-            if problem := self._unwanted(scope):
-                headers = CLOSE if problem.kind is problems.UNKNOWN_HOST else {}
-                await refuse(problem, scope, receive, send, headers=headers)
-                return
+        if scope["type"] == "http" and (problem := self._unusable(scope) or self._unwanted(scope)):
+            # A flood of refusals has to open a connection for each.
+            await refuse(problem, scope, receive, send, headers=CLOSE)
+            return
         await self.app(scope, receive, send)
 
     def _unusable(self, scope: Scope) -> Problem | None:

@@ -1,11 +1,10 @@
-"""Limits of request bodies: size, time, encoding and nesting, all checked before anything is parsed."""
+"""Limits of request bodies: size, time and encoding, all checked before anything is parsed."""
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from anyio.to_thread import run_sync
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,12 +12,9 @@ from ..settings import ServiceSettings
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from .callers import caller_name
-from .json_depth import too_deep
 from .refusals import CLOSE, header, is_open, refuse
 
 UPLOADS = frozenset({"/companies/bulk", "/match"})
-# Bodies of at most this many bytes are checked for nesting in the event loop, longer ones in another thread.
-MAX_BYTES_CHECKED_IN_LOOP = 100_000
 # How long the rest of a body that is too large is read and discarded. A client that is still sending when the
 # connection is closed can get a reset instead of the refusal.
 SECONDS_TO_DISCARD = 1.0
@@ -50,7 +46,6 @@ class Bodies:
         body = bytearray()
         try:
             await self._read(scope, receive, body)
-            await self._check_depth(scope, body)
         except Problem as problem:
             # The rest of the body is not read, so the connection cannot be used again.
             await refuse(problem, scope, receive, send, headers=CLOSE)
@@ -110,20 +105,6 @@ class Bodies:
         self._held += len(part)
         self._unfinished[caller] += len(part)
         body += part
-
-    async def _check_depth(self, scope: Scope, body: bytearray) -> None:
-        """Raise a Problem if the body is JSON and nested more deeply than `json_depth`."""
-        media_type = (header(scope, b"content-type") or b"json").lower().partition(b";")[0]
-        lines = b"ndjson" in media_type or b"jsonl" in media_type or media_type == b"application/octet-stream"
-        if b"json" not in media_type and not lines:
-            return
-        most = self._settings.json_depth
-
-        def check() -> bool:
-            return too_deep(bytes(body), most, lines=lines)
-
-        if check() if len(body) <= MAX_BYTES_CHECKED_IN_LOOP else await run_sync(check):
-            raise Problem(problems.NESTED_TOO_DEEPLY, f"the JSON is nested more than {most} levels deep")
 
 
 def has_body(scope: Scope) -> bool:

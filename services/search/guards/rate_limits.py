@@ -1,4 +1,4 @@
-"""Rate limits: a token bucket for each caller, and one for the whole process.
+"""Rate limits: token buckets for each address, for each caller, and for the whole process.
 
 The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` is the allowance, `RateLimit` the
 remaining tokens.
@@ -89,13 +89,50 @@ class TokenBuckets:
         return max(1, math.ceil(lacking / self.allowance.rate))
 
 
+class AddressLimits:
+    """Limits by client address what needs no key: open paths, and OPTIONS, which browsers send without one (CORS).
+
+    An address over `allowance` gets 429 and loses its connection, and with it the requests that it has pipelined. Its
+    health checks, which are counted by themselves, wait SECONDS_OF_A_HEALTH_CHECK.
+    """
+
+    def __init__(self, app: ASGIApp, *, allowance: Allowance, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._open = TokenBuckets(allowance, clock=clock)
+        self._health = TokenBuckets(HEALTH_ALLOWANCE, clock=clock)
+        self._waiting = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one connection (ASGI)."""
+        if scope["type"] == "http":
+            address = client_address(scope)
+            if scope["path"] in HEALTH_PATHS:
+                await self._slow_down(address)
+            elif is_open(scope["path"]) or scope["method"] == "OPTIONS":
+                try:
+                    _take(self._open, address, "this address")
+                except Problem as problem:
+                    await refuse(problem, scope, receive, send, headers=CLOSE)
+                    return
+        await self._app(scope, receive, send)
+
+    async def _slow_down(self, address: str) -> None:
+        """Let a health check wait if the address has sent too many."""
+        if self._health.take(address) or self._waiting >= MOST_WAITING_HEALTH_CHECKS:
+            return
+        self._waiting += 1
+        try:
+            await asyncio.sleep(SECONDS_OF_A_HEALTH_CHECK)
+        finally:
+            self._waiting -= 1
+
+
 class RateLimits:
     """Answers 429 to a caller that sends too many requests; every answer says how many are left.
 
     A caller is the name of a key; without keys, the address of a client. A request that `heavy` recognises costs ten
-    tokens; one that turns out to be heavy later pays the rest then (`concurrency.begin_heavy_work`). Requests for open
-    paths are counted separately, by address. An address over that limit loses its connection, and with it the requests
-    that it has pipelined; its health checks, which are counted by themselves, wait SECONDS_OF_A_HEALTH_CHECK.
+    tokens; one that turns out to be heavy later pays the rest then (`concurrency.begin_heavy_work`). Open paths are not
+    counted.
     """
 
     def __init__(
@@ -104,47 +141,25 @@ class RateLimits:
         *,
         callers: Allowance | None,
         process: Allowance | None,
-        open_paths: Allowance | None,
         heavy: Callable[[Scope], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
         self._callers = TokenBuckets(callers, clock=clock) if callers else None
         self._process = TokenBuckets(process, clock=clock) if process else None
-        self._open = TokenBuckets(open_paths, clock=clock) if open_paths else None
-        self._health = TokenBuckets(HEALTH_ALLOWANCE, clock=clock) if open_paths else None
-        self._waiting = 0
         self._heavy = heavy
         self._policy = f'"caller";q={callers.burst:.0f};w={callers.seconds_to_refill}' if callers else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
-        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
-            if scope["type"] == "http":
-                await self._slow_down(client_address(scope))
-            await self._app(scope, receive, send)
-            return
-        try:
-            if is_open(scope["path"]):
-                _take(self._open, client_address(scope), "this address")
-            else:
-                send = self._telling(scope, send)
+        if scope["type"] == "http" and not is_open(scope["path"]):
+            send = self._telling(scope, send)
+            try:
                 self._take(scope)
-        except Problem as problem:
-            headers = CLOSE if is_open(scope["path"]) else {}
-            await refuse(problem, scope, receive, send, headers=headers)
-            return
+            except Problem as problem:
+                await refuse(problem, scope, receive, send)
+                return
         await self._app(scope, receive, send)
-
-    async def _slow_down(self, address: str) -> None:
-        """Let a health check wait if the address has sent too many."""
-        if self._health is None or self._health.take(address) or self._waiting >= MOST_WAITING_HEALTH_CHECKS:
-            return
-        self._waiting += 1
-        try:
-            await asyncio.sleep(SECONDS_OF_A_HEALTH_CHECK)
-        finally:
-            self._waiting -= 1
 
     def _take(self, scope: Scope) -> None:
         name = caller_name(scope)

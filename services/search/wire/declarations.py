@@ -20,7 +20,6 @@ STORE_PROBLEMS = (
 NAME_PROBLEMS = (problems.UNKNOWN_COMPANY, problems.UNKNOWN_ADDRESS, problems.CONTESTED_NAME, *STORE_PROBLEMS)
 BODY_PROBLEMS = (
     problems.OTHER_REFUSAL,
-    problems.NESTED_TOO_DEEPLY,
     problems.SLOW_BODY,
     problems.BODY_TOO_LARGE,
     problems.COMPRESSED_BODY,

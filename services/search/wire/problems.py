@@ -130,12 +130,6 @@ COMPRESSED_BODY = Kind(
     "Compressed bodies are not accepted",
     "Send the body uncompressed, without `Content-Encoding`.",
 )
-NESTED_TOO_DEEPLY = Kind(
-    400,
-    "nested-too-deeply",
-    "The JSON is nested too deeply",
-    "No request of this service needs such depth; `detail` names the limit.",
-)
 UNKNOWN_HOST = Kind(
     421,
     "unknown-host",

@@ -41,6 +41,7 @@ BODIES = {
     "deep lists": b"[" * 100_000 + b"]" * 100_000,
     "deep objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
     "a deep member": b'{"anchors": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    "as deep as is read": b'{"anchors": ' + b"[" * 99 + b"]" * 99 + b"}",
     "a number of 10,000 digits": b'{"k": ' + b"9" * 10_000 + b"}",
     "the same member twice": b'{"k": 1, "k": 2}',
     "a hundred thousand members": json.dumps({f"m{number}": number for number in range(100_000)}).encode(),

@@ -84,6 +84,14 @@ def test_many_blanks_and_many_trailers_are_refused_before_they_are_parsed(parts:
     assert events(*parts)[-1] is problems.HEAD_TOO_LARGE
 
 
+@pytest.mark.parametrize("before", [HEAD, TRAILERS], ids=["head", "trailers"])
+def test_lines_that_arrive_byte_by_byte_are_checked_once_when_they_are_complete(before: bytes) -> None:
+    # The check of 30,000 bytes takes 0.2 ms, so one for each byte would hold up others.
+    bytes_of_line = [bytes([byte]) for byte in b"a:" + BLANKS + b"b\r\n\r"]
+    assert problems.HEAD_TOO_LARGE not in events(before, *bytes_of_line)
+    assert events(before, *bytes_of_line, b"\n")[-1] is problems.HEAD_TOO_LARGE
+
+
 @pytest.mark.parametrize("before", [CHUNKED, CHUNKED + chunks(3, 2)], ids=["first", "later"])
 @pytest.mark.parametrize("end", [b"\r\n", b""], ids=["whole", "unfinished"])
 def test_a_long_line_with_the_size_of_a_chunk_is_refused_before_it_is_parsed(before: bytes, end: bytes) -> None:

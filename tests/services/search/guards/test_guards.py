@@ -8,9 +8,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
+from services.search.guards import guards
 from services.search.guards.callers import Caller, Scope
 from services.search.guards.guards import Guards, host_names, limited
 from services.search.guards.heads import ANY
+from services.search.guards.rate_limits import Allowance
 from services.search.settings import Address, ServiceSettings
 from similarity.index.sqlite import SqliteIndex
 
@@ -25,8 +27,8 @@ MakeClient = Callable[..., TestClient]
 def client_of(read_only_index: SqliteIndex) -> MakeClient:
     """Makes a client of an application with guards; members of Guards by name, settings in a dict."""
 
-    def make(settings: dict[str, Any] | None = None, **guards: Any) -> TestClient:
-        made = Guards(settings=ServiceSettings(**(settings or {})), **guards)
+    def make(settings: dict[str, Any] | None = None, **given: Any) -> TestClient:
+        made = Guards(settings=ServiceSettings(**(settings or {})), **given)
         return TestClient(
             create_app(index=made.metrics.timed_index(read_only_index), guards=made), base_url="http://localhost:8080"
         )
@@ -88,6 +90,12 @@ def test_requests_are_refused_for_the_first_reason_in_order(client_of: MakeClien
     assert status(**KEY) == 429
 
 
+def test_a_body_is_not_looked_at_before_the_scope_of_the_key(client_of: MakeClient) -> None:
+    upload = {"Content-Type": "application/x-ndjson", **KEY}
+    answer = client_of(keys=READERS).post("/companies/bulk", content=b"[" * 10_000, headers=upload)
+    assert (answer.status_code, answer.json()["type"]) == (403, "/docs#scope-missing")
+
+
 def test_every_answer_of_a_limited_caller_says_what_is_left(client_of: MakeClient) -> None:
     client = client_of({"rate": 0.5}, keys=READERS, limited=True)
     for path in ("/similar/acme", "/similar/nobody", "/similar/acme?k=0", "/nothing"):
@@ -119,6 +127,25 @@ def test_other_sites_pages_may_ask_only_where_their_origin_is_named(client_of: M
     answer = client.get("/similar/acme", headers={**KEY, "Origin": "https://tools.example"})
     assert "RateLimit" in answer.headers["access-control-expose-headers"]
     assert "access-control-allow-credentials" not in answer.headers
+
+
+def test_preflights_are_limited_and_refusals_of_keyed_requests_can_be_read_by_named_origins(
+    client_of: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guards, "OPEN_ALLOWANCE", Allowance(rate=0.01, burst=2))
+    client = client_of({"origins": ("https://tools.example",), "burst": 1, "rate": 0.01}, keys=READERS, limited=True)
+    origin = {"Origin": "https://tools.example"}
+    preflight = {**origin, "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
+    answers = [client.options("/similar/acme", headers=preflight) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert answers[-1].headers["connection"] == "close"
+    # Preflights have used up nothing of the keyed requests, and a page may read why it is refused.
+    statuses = []
+    for headers in (KEY, KEY, {}):
+        answer = client.get("/similar/acme", headers={**origin, **headers})
+        assert answer.headers["access-control-allow-origin"] == "https://tools.example"
+        statuses.append(answer.status_code)
+    assert statuses == [200, 429, 401]
 
 
 def test_metrics_are_not_among_the_addresses(client_of: MakeClient) -> None:

@@ -51,6 +51,7 @@ def test_a_name_that_was_made_to_point_here_is_refused(host: str) -> None:
     refusal = ask(heads(inner, names=LOCAL_NAMES), http(host=host))
     assert refusal.status == 421
     assert refusal.problem == "unknown-host"
+    assert refusal.headers["connection"] == "close"
     assert inner.scopes == []
 
 
@@ -69,6 +70,7 @@ def test_a_strangers_page_changes_nothing(method: str, origin: str) -> None:
     refusal = ask(heads(inner, names=LOCAL_NAMES), http("/feedback", method, host="localhost:8080", origin=origin))
     assert refusal.status == 403
     assert refusal.problem == "foreign-page"
+    assert refusal.headers["connection"] == "close"
     assert inner.scopes == []
 
 

@@ -12,7 +12,7 @@ from services.search.guards.limits import BUFFER_BYTES, Bodies
 from services.search.settings import ServiceSettings
 from tests.services.search.asgi import Answer, Inner, ask, asked, http
 
-SETTINGS = ServiceSettings(body_bytes=100, upload_bytes=1000, body_seconds=0.1, json_depth=4, held_bytes=150)
+SETTINGS = ServiceSettings(body_bytes=100, upload_bytes=1000, body_seconds=0.1, held_bytes=150)
 
 
 def post(*parts: bytes | float, path: str = "/similar", inner: Any = None, **headers: Any) -> Answer:
@@ -88,28 +88,6 @@ def test_compressed_bodies_are_415_and_never_unpacked(encoding: str) -> None:
     assert refusal.status == 415
     assert refusal.problem == "compressed-body"
     assert post(b"1", content_encoding="identity", content_length="1").status == 200
-
-
-@pytest.mark.parametrize(
-    "media_type",
-    ["application/json", "application/problem+json", "Application/JSON; charset=x", "application/json; x=jsonl"],
-)
-def test_json_nested_too_deeply_is_400(media_type: str) -> None:
-    refusal = post(b"[[[[[1]]]]]", content_type=media_type, content_length="11")
-    assert refusal.status == 400
-    assert refusal.problem == "nested-too-deeply"
-    assert post(b"[[[[1]]]]", content_type=media_type, content_length="9").status == 200
-
-
-def test_json_is_suspected_where_no_type_is_given_and_nowhere_else() -> None:
-    assert post(b"[[[[[1]]]]]", content_length="11").status == 400
-    assert post(b"[[[[[1]]]]]", content_type="text/csv", content_length="11").status == 200
-
-
-def test_lines_of_json_are_looked_at_one_by_one() -> None:
-    lines = b'{"a":\n' * 10
-    assert post(lines, content_type="application/x-ndjson", content_length="60").status == 200
-    assert post(lines, content_type="application/json", content_length="60").status == 400
 
 
 def test_a_client_that_hangs_up_gets_no_answer_and_is_not_worked_for() -> None:

@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from services.search.guards import rate_limits
 from services.search.guards.callers import CALLER, LOCAL, Caller
-from services.search.guards.rate_limits import Allowance, RateLimits, TokenBuckets
+from services.search.guards.rate_limits import AddressLimits, Allowance, RateLimits, TokenBuckets
 from services.search.guards.refusals import network_of
 from services.search.wire import problems
 from tests.services.search.asgi import Answer, Clock, Inner, ask, asked, http
@@ -76,10 +76,14 @@ def limits(inner: Inner, clock: Clock, *, caller: float = 3, process: float = 10
         inner,
         callers=Allowance(1, caller) if caller else None,
         process=Allowance(1, process) if process else None,
-        open_paths=Allowance(1, 2),
         heavy=lambda scope: scope["path"] == "/heavy",
         clock=clock,
     )
+
+
+def both(inner: Inner) -> AddressLimits:
+    """Limits of addresses around those of callers."""
+    return AddressLimits(limits(inner, Clock(), process=1), allowance=Allowance(1, 2), clock=Clock())
 
 
 def by(name: str, path: str = "/similar/acme") -> Scope:
@@ -159,7 +163,7 @@ def test_an_ipv6_customer_is_one_caller_however_the_address_is_written(address: 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_health_checks_are_never_limited(path: str) -> None:
-    app = limits(Inner(), Clock(), process=1)
+    app = both(Inner())
     assert {ask(app, http(path)).status for _ in range(5)} == {200}
 
 
@@ -169,7 +173,7 @@ def test_too_many_health_checks_of_one_address_wait_and_are_answered(
 ) -> None:
     monkeypatch.setattr(rate_limits, "SECONDS_OF_A_HEALTH_CHECK", 0.2)
     inner = Inner()
-    app = limits(inner, Clock())
+    app = both(inner)
 
     async def flood() -> tuple[list[Answer], int]:
         others = {**http(path), "client": ("10.0.0.2", 1)}
@@ -185,7 +189,7 @@ def test_too_many_health_checks_of_one_address_wait_and_are_answered(
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json", "/assets/page.js"])
 def test_what_needs_no_key_is_limited_for_each_address_apart_from_callers(path: str) -> None:
-    app = limits(Inner(), Clock(), process=1)
+    app = both(Inner())
 
     def from_(address: str) -> Answer:
         return ask(app, {**http(path), "client": (address, 1)})

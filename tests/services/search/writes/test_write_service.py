@@ -293,6 +293,13 @@ def test_long_descriptions_of_a_bulk_upload_are_written_a_few_at_a_time(index: S
     assert [line for part in parts for line in part] == list(range(1, 136))
 
 
+def test_a_line_that_is_nested_too_deeply_is_rejected_alone(client: TestClient) -> None:
+    lines = [json.dumps({"id": f"c{number}", **ANVILS}) for number in range(2)]
+    answer = bulk(client, lines[0], '{"id": "deep", "name": ' + "[" * 1_000, lines[1])
+    assert outcomes(answer) == ["applied", "rejected", "applied"]
+    assert "nested too deeply" in answer.text
+
+
 def test_a_bulk_upload_of_too_many_lines_writes_nothing(client: TestClient, index: SqliteIndex) -> None:
     answer = bulk(client, *['{"id": "a", "name": "A", "description": "d"}'] * (MAX_BULK_LINES + 1))
     assert "10,000 lines" in problem(answer, "body-too-large")["detail"]
