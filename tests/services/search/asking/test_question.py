@@ -429,7 +429,7 @@ BAD_QUESTIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         about("a", filters=[{"field": "attributes.x", "at_least": 2, "at_most": 1}]),
-        "filters[0]: the filter on attributes.x has at_least 2 above at_most 1",
+        "filters[0]: in the filter on attributes.x, at_least=2 is greater than at_most=1",
     ),
 ]
 
@@ -472,7 +472,7 @@ def test_hundreds_of_mistakes_are_told_in_a_short_answer(asking: TestClient) -> 
         ("filter=colour=red", "filter: 'colour=red' is not a condition; write FIELD=VALUE, FIELD!=VALUE, "),
         ("filter=attributes.x>=much", "'much' is not a number, and attributes.x is not declared"),
         ("filter=country>=1", "filter: country is text and has no range"),
-        ("filter=attributes.x>=2&filter=attributes.x<=1", "filter: the filter on attributes.x has at_least 2"),
+        ("filter=attributes.x>=2&filter=attributes.x<=1", "filter: in the filter on attributes.x, at_least=2"),
         ("fields=name,age", "fields: must be members of a company"),
         ("also=", "also: must have at least 1 character"),
         ("min_probability=nan", "min_probability: must be a finite number"),
