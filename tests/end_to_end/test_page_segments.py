@@ -103,6 +103,14 @@ def test_a_line_of_business_that_is_gone_is_said_once_and_the_company_can_be_ask
     expect(page).to_have_url("/?company=group")
 
 
+def test_a_filter_that_the_index_does_not_know_can_be_removed(opened: Opened, group_address: str) -> None:
+    page = opened(group_address)
+    page.goto("/?company=group&filter=attributes.size>%3Dhuge")
+    page.get_by_role("button", name="Remove the filters").click()
+    expect(hits(page)).to_have_text(["Cobbler", "Yard"])
+    expect(page).to_have_url("/?company=group")
+
+
 def test_a_saved_question_says_which_line_of_business(opened: Opened, group_address: str) -> None:
     page = opened(group_address)
     ranking(page, "/?company=group&segment=2")

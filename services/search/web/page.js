@@ -66,12 +66,14 @@ async function load() {
     document.title = `${error.problem.title} · Company similarity`;
     const typed = isKind(error, "unknown-company", "contested-name", "too-few-words") ? current().anchors[0]?.company : null;
     const isOfSegment = isKind(error, "invalid-request") && error.problem.errors?.some(({ parameter }) => parameter === "segment");
+    const isOfFilter = isKind(error, "invalid-request") && current().filters.length;
     const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
     showProblem(error.problem, load, [
       typed && button("Describe it instead", () => describe(typed)),
       typed && isKind(error, "unknown-company") && button("Add it", softly(() => openAdding(typed))),
       isOfSegment && button("Ask about the whole company", () => go(wholes())),
       isOfList && button("Exclude no list", () => go({ excludeLists: [] })),
+      isOfFilter && button("Remove the filters", dropFilters),
     ].filter(Boolean));
     if (typed) byId("search").value = typed; // to be corrected
   } finally {

@@ -196,6 +196,7 @@ def _words_of(name: str) -> list[str]:
     for form in CJK_LEGAL_FORMS:
         name = name.replace(form, " ")
     plain = without_marks(normalized("NFKD", name).casefold().translate(PLAIN_LETTERS))
+    plain = plain.replace("kommanditgesellschaft auf aktien", "kgaa")
     words = _WORD_SEPARATORS.sub(" ", _REMOVED_PUNCTUATION.sub("", plain))
     # Some software writes "S.p.A." as "S p A".
     return _SEPARATE_LETTERS.sub(_without_spaces, words).split()

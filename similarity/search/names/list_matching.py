@@ -32,7 +32,7 @@ from similarity.search.names.comparison import (
 )
 from similarity.search.names.confidence import confidence_of, is_sure_part
 from similarity.search.names.index_queries import listed_as, other_classes, possible_ids, queries, shorter_queries
-from similarity.search.names.namesakes import is_bare, is_same_company, larger_namesakes, largest_or_only
+from similarity.search.names.namesakes import is_bare, is_same_company, larger_meant, largest_or_only
 from similarity.search.names.rows import ListedCompany, Match, contested, is_named, not_as_id, of_country
 
 MAX_FOUND = 50
@@ -71,11 +71,12 @@ class RowMatcher:
             return match
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
             return self._contradicted(row, match.company)
-        if not self.as_typed and match.how in {How.ID, How.NAME} and self.seconds_left() > 0:
-            found = list(self._find(core_of(row.name)).values())
-            if larger := larger_namesakes(row.name, match.company, found, self.schema):
-                return contested(row, match.company, larger)
-        return replace(match, confidence=confidence_of(match.how, core_of(row.name)))
+        others = (
+            larger_meant(row.name, match.company, match.how, self._find, self.schema) if self.seconds_left() > 0 else ()
+        )
+        if others and not self.as_typed:
+            return contested(row, match.company, others)
+        return replace(match, confidence=confidence_of(match.how, core_of(row.name)), others=others)
 
     def _match(self, row: ListedCompany) -> Match:
         if not row.name and not row.domain:
@@ -229,7 +230,7 @@ class RowMatcher:
         if match.company is None:
             return match
         how = fitting[match.company.id][1]
-        if how is How.PREFIX and self._is_local_part(row, core, match.company):
+        if how in (How.PREFIX, How.WEBSITE_NAME) and self._is_local_part(row, core, match.company):
             reason = f"{row.name!r} may mean the group of {match.company.name!r}; give the whole name, or the domain"
             return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
         if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
@@ -319,9 +320,7 @@ class RowMatcher:
         if self.as_typed and is_word:
             longer = [*longer, *self.likely_listings(row.name)]
         here = [each for each in longer if not countries_differ(row.country, each.country)]
-        larger = [
-            each for each in here if self.schema.is_prominent(each) or self._is_a_step_larger(each, match.company)
-        ]
+        larger = [each for each in here if self._is_larger(each, match.company)]
         is_weak = is_word or (self.as_typed and is_bare(match.company, self.schema))
         if not larger or self.schema.is_prominent(match.company) or not is_weak:
             return match
@@ -334,10 +333,11 @@ class RowMatcher:
         shared = widely_shared_domains(self.index, self.generation, map(Identity.of, (one, other)))
         return not is_same_company(one, other, widely_shared=shared)
 
-    def _is_a_step_larger(self, company: Company, other: Company) -> bool:
-        """Return whether `company` is at least one step of size larger than `other`; False if a size is unknown."""
+    def _is_larger(self, company: Company, other: Company) -> bool:
+        """Return whether `company` is prominent, or at least one step of size larger than `other`."""
         size, other_size = self.schema.size_of(company), self.schema.size_of(other)
-        return size is not None and other_size is not None and size >= other_size + 1
+        is_step = size is not None and other_size is not None and size >= other_size + 1
+        return is_step or self.schema.is_prominent(company)
 
     def _is_prominent(self, company: Company) -> bool:
         """Return whether `company` is prominent; False unless `as_typed`."""

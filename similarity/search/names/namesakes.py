@@ -4,8 +4,9 @@ The company with exactly the typed name is chosen, unless another is much larger
 largest or, if all are records of one company, one of these records.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
@@ -14,6 +15,7 @@ from similarity.search.countries import is_same_country
 from similarity.search.duplicates import SHARED_HOSTS
 from similarity.search.errors import labelled
 from similarity.search.names.comparison import (
+    How,
     core_of,
     cores_of,
     extends_core,
@@ -83,15 +85,37 @@ def choose_namesake(
     return NamesakeChoice(chosen, tuple(by_id.values()))
 
 
-def larger_namesakes(
-    name: str, company: Company, found: Sequence[Company], schema: AttributeSchema
-) -> tuple[Company, ...]:
-    """Return the companies among `found` that `name` may mean instead of `company`, and that are larger."""
-    if not has_namesakes(name):
+Find: TypeAlias = Callable[[str], Mapping[str, Company]]
+"""Returns the companies with some words of a query in their names, by id."""
+
+
+def larger_meant(name: str, company: Company, how: How, find: Find, schema: AttributeSchema) -> tuple[Company, ...]:
+    """Return the larger companies that `name` may mean instead of `company`, whose name or id it is.
+
+    They have the name themselves. If it is an id in other letters, they may also be prominent companies whose name it
+    begins, or companies whose name begins that of `company`: "coke" is the ticker of Coca-Cola Consolidated, Inc.
+    """
+    if how not in {How.ID, How.NAME}:
         return ()
-    choice = choose_namesake(name, [company], found, schema)
-    others = (choice.company, *choice.others) if choice.company else choice.others
-    return tuple(each for each in others if _size(each, schema) > _size(company, schema))
+    core, cores, size = core_of(name), cores_of(company), _size(company, schema)
+    found, larger = list(find(core).values()), list[Company]()
+    if has_namesakes(name) or is_bare(company, schema):
+        choice = choose_namesake(name, [company], found, schema)
+        others = (choice.company, *choice.others) if choice.company else choice.others
+        larger += [each for each in others if _size(each, schema) > size]
+    if how is How.ID and name != company.id:
+        larger += [each for each in found if schema.is_prominent(each) and extends_core(core, cores_of(each))]
+        larger += [
+            each
+            for each in find(" ".join(core_of(company.name).split()[:2])).values()
+            if size and _size(each, schema) >= size + 1 and _begins(each, cores)
+        ]
+    return tuple({each.id: each for each in larger if each.id != company.id}.values())
+
+
+def _begins(company: Company, cores: Sequence[str]) -> bool:
+    """Return whether the whole name of `company` begins one of `cores`."""
+    return any(not is_short(core) and extends_core(core, cores) for core in cores_of(company))
 
 
 def largest_or_only(

@@ -17,8 +17,6 @@ from similarity.search.names.comparison import (
     cores_of,
     domain_of,
     exact_match,
-    extends_core,
-    is_short,
 )
 from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import MAX_FOUND, RowMatcher
@@ -128,25 +126,10 @@ class Resolver:
             each for each in prominent_first(found, core, schema) if core in cores_of(each) and each.id != company.id
         )
 
-    def _beginning_its_name(self, company: Company) -> tuple[Company, ...]:
-        """Return larger companies whose whole name begins that of `company`, which was found by its ticker.
-
-        "Coke" is the ticker of Coca-Cola Consolidated, Inc. and may mean The Coca-Cola Company.
-        """
-        schema = self.index.attributes()
-        size, cores = schema.size_of(company), cores_of(company)
-        found = self.index.find(self.generation.name, " ".join(core_of(company.name).split()[:2]), limit=MAX_FOUND)
-        return tuple(
-            each
-            for each in found
-            if any(not is_short(core) and extends_core(core, cores) for core in cores_of(each))
-            and size is not None
-            and (schema.size_of(each) or 0.0) >= size + 1
-        )
-
     def _is_name(self, reference: str, company: Company) -> bool:
         """Return whether a namesake of a company that `reference` names exactly may be meant."""
-        return not self.exact and has_namesakes(reference) and exact_match(company, reference) is not None
+        is_open = has_namesakes(reference) or is_bare(company, self.index.attributes())
+        return not self.exact and is_open and exact_match(company, reference) is not None
 
     def _of_name(self, reference: str, exact: Sequence[Company]) -> Resolved | None:
         """Return the company that the name of the companies `exact` means; None if it has been deleted."""
@@ -183,8 +166,7 @@ class Resolver:
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
             by_id = self.stored([match.company.id])
             if match.company.id in by_id:
-                others = self._beginning_its_name(match.company) if match.how is How.ID else ()
-                return FoundCompany(by_id[match.company.id], match.confidence or 0.0, others)
+                return FoundCompany(by_id[match.company.id], match.confidence or 0.0, match.others)
         error = self._error(reference, ids, match)
         is_unlike_all = isinstance(error, UnknownCompany) and not error.suggestions
         return UnknownCompany(reference, is_unlike_all=not self.exact) if is_unlike_all else error

@@ -36,14 +36,16 @@ class Match:
     """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
 
     `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
-    the row may mean, best first. `is_contested`: whether several companies fit equally well. `is_described`: whether
-    only the description of the first candidate, and not its name, is like the row's name.
+    the row may mean, best first. `others`: larger companies that it may mean instead of `company`. `is_contested`:
+    whether several companies fit equally well. `is_described`: whether only the description of the first candidate, and
+    not its name, is like the row's name.
     """
 
     company: Company | None = None
     how: How | None = None
     confidence: float | None = None
     candidates: tuple[Company, ...] = ()
+    others: tuple[Company, ...] = ()
     miss: str = ""
     is_contested: bool = False
     is_described: bool = False

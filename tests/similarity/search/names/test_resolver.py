@@ -35,6 +35,13 @@ COMPANIES = [
     make_embedded("MUV2.DE", name="Münchener Rück AG", domain="munichre.com", country="Germany", attributes=LARGE),
     make_embedded("03012.KL", name="BABA"),
     make_embedded("BABA.BA", name="Alibaba Group Holding Limited", attributes=LARGE),
+    make_embedded("BSU.BE", name="BP PLC", country="Germany"),
+    make_embedded("BP.L", name="BP p.l.c.", domain="bp.com", attributes=LARGE),
+    make_embedded("MRK", name="Merck & Co., Inc.", attributes=LARGE),
+    make_embedded("MRK.DE", name="MERCK Kommanditgesellschaft auf Aktien", attributes=LARGE),
+    make_embedded("MS", name="Morgan Stanley", domain="morganstanley.com", attributes=LARGE),
+    make_embedded("MSADF", name="MS&AD Insurance Group Holdings, Inc.", attributes=LARGE),
+    make_embedded("CASTROL.BO", name="Castrol India Limited", domain="castrol.com", country="India", attributes=SMALL),
     make_embedded("AZN.V", name="AZN Capital Corp.", domain="azn.ca", attributes=MICRO),
     make_embedded("AZN.L", name="AstraZeneca PLC", attributes=LARGE),
     make_embedded("COKE", name="Coca-Cola Consolidated, Inc.", attributes=SMALL),
@@ -94,7 +101,8 @@ def test_who_may_be_meant_is_suggested_and_not_opened(resolver: Resolver, typed:
 
 
 @pytest.mark.parametrize(
-    ("typed", "suggested"), [("Mars", ["MARS.L"]), ("BUD", ["BUD.AX", "BUD.V"]), ("Burger King", ["BK.BO"])]
+    ("typed", "suggested"),
+    [("Mars", ["MARS.L"]), ("BUD", ["BUD.AX", "BUD.V"]), ("Burger King", ["BK.BO"]), ("Castrol", ["CASTROL.BO"])],
 )
 def test_a_ticker_or_a_local_name_of_a_smaller_company_is_suggested(
     resolver: Resolver, typed: str, suggested: list[str]
@@ -114,7 +122,13 @@ def test_a_row_that_names_the_country_is_matched_with_the_local_name(resolver: R
 
 @pytest.mark.parametrize(
     ("typed", "candidates"),
-    [("KFC", {"3420.T", "9873.T"}), ("AZN", {"AZN.V", "AZN.L"}), ("Hong Leong", {"5274.KL", "5819.KL"})],
+    [
+        ("KFC", {"3420.T", "9873.T"}),
+        ("AZN", {"AZN.V", "AZN.L"}),
+        ("Hong Leong", {"5274.KL", "5819.KL"}),
+        ("Merck KGaA", {"MRK", "MRK.DE"}),
+        ("ms", {"MS", "MSADF"}),
+    ],
 )
 def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
     resolver: Resolver, typed: str, candidates: set[str]
@@ -124,13 +138,25 @@ def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
     assert {each.id for each in caught.value.candidates} == candidates
 
 
-def test_a_row_is_not_matched_with_a_small_company_if_a_larger_one_may_be_meant(resolver: Resolver) -> None:
-    row = RowMatcher(resolver.index, "first", resolver.index.attributes()).match(ListedCompany("KFC"))
-    assert (row.company, {each.id for each in row.candidates}) == (None, {"3420.T", "9873.T"})
+@pytest.mark.parametrize(
+    ("name", "candidates"),
+    [
+        ("KFC", {"3420.T", "9873.T"}),
+        ("BP plc", {"BSU.BE", "BP.L"}),
+        ("coke", {"COKE", "KO"}),
+        ("ms", {"MS", "MSADF"}),
+    ],
+)
+def test_a_row_is_not_matched_if_another_large_company_may_be_meant(
+    resolver: Resolver, name: str, candidates: set[str]
+) -> None:
+    row = RowMatcher(resolver.index, "first", resolver.index.attributes()).match(ListedCompany(name))
+    assert (row.company, {each.id for each in row.candidates}) == (None, candidates)
 
 
 @pytest.mark.parametrize(
-    ("typed", "opened", "other"), [("Munich Re", "MUV2.DE", "MUV2.BE"), ("BABA", "BABA.BA", "03012.KL")]
+    ("typed", "opened", "other"),
+    [("Munich Re", "MUV2.DE", "MUV2.BE"), ("BP plc", "BP.L", "BSU.BE"), ("BABA", "BABA.BA", "03012.KL")],
 )
 def test_a_large_company_wins_over_a_listing_without_size_and_website(
     resolver: Resolver, typed: str, opened: str, other: str
