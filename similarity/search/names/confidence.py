@@ -26,7 +26,7 @@ more at least 0.9, by the method of `benchmarks.matching`."""
 RARE_AT_START, RARE_IN_PART = 20, 10
 """A word in fewer names than this is enough, at the start of a name or in any place. Of the matches by more frequent
 words, 0.1 to 0.7 were right."""
-OF_ONE_WORD: Mapping[How, float] = {How.NAME: 0.97, How.LEGAL_FORM: 0.93}
+OF_ONE_WORD: Mapping[How, float] = {How.NAME: 0.97, How.LEGAL_FORM: 0.92}
 
 
 def confidence_of(how: How, core: str) -> float:
