@@ -37,7 +37,8 @@ class UnknownCompany(InvalidInput):
         elif suggestions:
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
         elif is_unlike_all:
-            names = "" if LATIN.search(reference) else "try its name in Latin letters, "
+            is_foreign = any(map(str.isalpha, reference)) and not LATIN.search(reference)
+            names = "try its name in Latin letters, " if is_foreign else ""
             advice = f", or a similar one; {names}describe what it does in a text instead, or add the company"
         if "," in reference:
             advice += "; if these are several companies, give them one by one"

@@ -109,7 +109,7 @@ def _why_empty(index: CompanyIndex, request: PageRequest, page: Page) -> str:
     if page.highest is not None:
         return (
             f"no company has a probability of at least {request.min_probability:g}; the highest is {page.highest:.2g}: "
-            "lower min_probability"
+            "ask for a lower one"
         )
     if page.candidates:
         return (

@@ -202,6 +202,8 @@ def test_a_domain_of_many_unlike_companies_opens_none(resolver: Resolver) -> Non
 def test_a_name_in_another_script_may_be_here_in_latin_letters(resolver: Resolver) -> None:
     with pytest.raises(UnknownCompany, match="try its name in Latin letters"):
         resolver.company("腾讯")
+    with pytest.raises(UnknownCompany, match="or a similar one; describe"):
+        resolver.company("1000")
 
 
 def test_thousands_of_companies_are_read_in_parts_and_kept_without_descriptions(resolver: Resolver) -> None:
