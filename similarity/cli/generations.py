@@ -243,7 +243,7 @@ def rollback(
 
     with opened(index) as work:
         if dry_run:
-            show_facts(asdict(rollback_plan(work.index, wait=wait)), output)
+            show_facts(asdict(rollback_plan(work.index, force=force, wait=wait)), output)
             return
         generation = run(work.audited, force=force, wait=wait)
     show_facts({"live": generation.name, "encoder_id": generation.encoder_id}, output)

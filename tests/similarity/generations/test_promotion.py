@@ -172,6 +172,19 @@ def states(index: SqliteIndex) -> dict[str, GenerationState]:
     return {generation.name: generation.state for generation in index.generations()}
 
 
+def test_an_import_that_was_promoted_after_a_newer_generation_is_left_by_force(
+    index: SqliteIndex, imported: str, candidate: str
+) -> None:
+    promote(index, candidate, gate=None)
+    index.upsert(imported, [make_embedded("c01", version=9)])
+    assert promote(index, imported, gate=None).promoted
+    with pytest.raises(GenerationConflict, match="promoted later: similarity generations rollback --force"):
+        rollback(index)
+    assert rollback_plan(index, force=True).lacks == ("c01",)
+    assert rollback(index, force=True).name == candidate
+    assert live_name(index) == candidate
+
+
 @pytest.mark.parametrize("written", [change("c03", version=9), DeletedCompany(id="c03", version=9)])
 def test_a_write_during_the_gate_is_not_lost(index: SqliteIndex, imported: str, written: Change) -> None:
     def gate(old: str | None, new: str) -> GateReport:
