@@ -268,9 +268,12 @@ def _live_last(targets: Sequence[Generation]) -> list[Generation]:
 
 
 def _stored(index: CompanyIndex, targets: Sequence[Generation], ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-    """Return the newest stored document of each id in these generations, which have the same encoder."""
+    """Return the newest stored document of each id in these generations, which have the same encoder.
+
+    Of several with one version it is that of the last generation: the live one, if it is among them.
+    """
     newest: dict[str, EmbeddedCompany] = {}
-    for target in targets:
+    for target in reversed(targets):
         with suppress(UnknownGeneration):
             for company_id, document in index.get(target.name, ids).items():
                 if company_id not in newest or document.version > newest[company_id].version:

@@ -17,7 +17,7 @@ from similarity.ingest.write_path import embed_changes, write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.text import NO_TEXT
 from tests.contract.steps import add_live
-from tests.factories import DIMENSION, ENCODER_ID, make_company
+from tests.factories import DIMENSION, ENCODER_ID, make_company, unit_vector
 from tests.fakes import CountingEncoder
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -377,6 +377,18 @@ def test_a_text_with_too_few_words_is_not_encoded_and_has_no_vector() -> None:
     (shorter,) = embed_changes([replace(short, version=6)], {"acme": longer}, encoder, now=LATER)
     assert isinstance(shorter, EmbeddedCompany)
     assert not shorter.has_vector
+
+
+def test_a_vector_that_is_kept_is_that_of_the_live_generation(tmp_path: Path) -> None:
+    encoder = CountingEncoder()
+    with closing(SqliteIndex(tmp_path / "index.db")) as index, WriterLease(index) as writer:
+        for name, vector in (("imported", unit_vector(999)), ("live", unit_vector(1))):
+            add_live(index, name)
+            (document,) = embed_changes([change()], {}, encoder, now=NOW)
+            assert isinstance(document, EmbeddedCompany)
+            index.upsert(name, [replace(document, vector=vector)])
+        write_changes(writer, {ENCODER_ID: encoder}, [change(version=4)], now=LATER)
+        assert np.allclose(index.get("live", ["acme"])["acme"].vector, unit_vector(1))
 
 
 def test_names_of_one_company_that_is_written_repeatedly_are_hashed_once(
