@@ -33,8 +33,9 @@ from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
 from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, lost_to_invalid_values, note_warnings, removed_fields
-from similarity.ingest.records import Change, Columns, ParsedRecord, parse_record
+from similarity.ingest.records import Change, Columns, ParsedRecord, VersionedCompany, parse_record
 from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language
 from similarity.text import text_hash
@@ -76,7 +77,7 @@ def import_vectors(
     columns = file_columns(path, columns, known=known, others=[VECTOR_COLUMN]).columns
     _check_vectors(path, target)
     report = LoadReport()
-    is_begun = False
+    is_begun, repeated = False, RepeatedRows()
 
     def reject(row: Row, reason: str) -> None:
         readable = {name: value for name, value in row.record.items() if name != VECTOR_COLUMN}
@@ -91,7 +92,7 @@ def import_vectors(
                 if row.unreadable:
                     raise InvalidCompany("row", row.unreadable)
                 parsed = parse_record(row.record, columns=columns, now=now)
-                usable.append((row, parsed, _document(row, parsed.change, target, now=now)))
+                usable.append((row, parsed, _document(row, parsed.change, target, repeated, now=now)))
             except InvalidCompany as error:
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
@@ -203,9 +204,17 @@ def _check_state(index: CompanyIndex, target: Generation, *, rows: int) -> None:
         )
 
 
-def _document(row: Row, change: Change, generation: Generation, *, now: datetime) -> EmbeddedCompany | DeletedCompany:
-    if isinstance(change, DeletedCompany):
-        return change
+def _document(
+    row: Row, change: Change, generation: Generation, repeated: RepeatedRows, *, now: datetime
+) -> EmbeddedCompany | DeletedCompany:
+    document = change if isinstance(change, DeletedCompany) else _embedded(row, change, generation, now=now)
+    # Now, because a row with an invalid vector is no earlier row.
+    if conflict := repeated.conflict(row.number, change):
+        raise InvalidCompany("id", conflict)
+    return document
+
+
+def _embedded(row: Row, change: VersionedCompany, generation: Generation, *, now: datetime) -> EmbeddedCompany:
     company = change.company
     vector = unit_vector(row.record.get(VECTOR_COLUMN), dimension=generation.dimension)
     return EmbeddedCompany(

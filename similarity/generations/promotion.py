@@ -124,54 +124,76 @@ def _how_to_fill(generation: Generation) -> str:
     )
 
 
-def rollback_plan(index: CompanyIndex, *, wait: float = 0) -> Rollback:
-    """Return the target of a rollback, and the documents that it still lacks after `wait` seconds.
+def rollback_plan(index: CompanyIndex, *, force: bool = False, wait: float = 0) -> Rollback:
+    """Return the target of a rollback with this `force`, and the documents that it still lacks after `wait` seconds.
 
     Raises:
         GenerationConflict: no generation was live before, or it was rolled back.
     """
-    live, target = index.live().name, _rollback_target(index)
+    live, target = index.live().name, _rollback_target(index, force=force)
     lag = persistent_lag(index, ahead=live, behind=target, wait=wait)
     return Rollback(live=live, target=target, lacking=lag.count, lacks=lag.ids)
 
 
 def rollback(index: CompanyIndex, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
-    """Make the generation that was live before live again. Unlike `index.rollback`, this never goes forward.
+    """Make the generation that was live before live again. Unlike `index.rollback`, this does not go forward.
 
-    So a job that is repeated after its rollback does not undo it.
+    So a job that is repeated after its rollback does not undo it. But with `force`, an import that is live is replaced
+    by the generation that was live before it, also by a newer one: the import may have been promoted late. Repeated,
+    such a rollback goes to the import again.
 
     Raises:
         GenerationConflict: no generation was live before, or it was rolled back, or it lacks documents (unless
             `force`).
     """
     if previous_generations(index):  # without one, the store refuses, which is on the audit record
-        _rollback_target(index)
+        _rollback_target(index, force=force)
     return index.rollback(force=force, wait=wait)
 
 
-def _rollback_target(index: CompanyIndex) -> str:
+def _rollback_target(index: CompanyIndex, *, force: bool) -> str:
     """Return the name of the generation that was live before the live one.
 
     Raises:
-        GenerationConflict: there is none, or it is newer than the live one, so it was rolled back.
+        GenerationConflict: there is none, or it is newer than the live one, so it was rolled back (unless `force`, and
+            the live one is an import).
     """
-    live = index.live().name
+    generation = index.live()
+    live, is_import = generation.name, generation.bundle_id == IMPORTED
     previous = previous_generations(index)
     if not previous:
         raise nothing_before(live)
     target = previous[0].name
     newer = made_since(index, live)
-    if target not in newer:
+    if target not in newer or (force and is_import):
         return target
     rolled_back = list(takewhile(newer.__contains__, (generation.name for generation in previous)))
     message = (
         f"nothing was changed: {live} is live, and {target}, which was live before it, is newer; so it was rolled "
-        f"back, unless {live} is an import that was promoted later. "
-        f"To make {target} live again: similarity generations promote {target} --without-gate"
+        f"back. To make {target} live again: similarity generations promote {target} --without-gate"
     )
+    if is_import:
+        message += f". If {target} was not rolled back, because {live} is an import that was promoted later: "
+        message += "similarity generations rollback --force"
     if older := previous[len(rolled_back) :]:
-        message += f". To go back to {older[0].name}: retire {', '.join(rolled_back)}, then roll back"
+        hints = "".join(f". {hint}" for name, hint in rolled_back_hints(index).items() if name in rolled_back)
+        message += f". To go back to {older[0].name}: retire {', '.join(rolled_back)}, then roll back{hints}"
     raise GenerationConflict(message)
+
+
+def rolled_back_hints(index: CompanyIndex) -> dict[str, str]:
+    """Return what to do when a generation of another bundle that was rolled back is removed, by name.
+
+    While it exists, a schedule does not promote its bundle again.
+    """
+    previous = previous_generations(index)
+    live = index.live() if previous else None
+    return {
+        each.name: f"{each.name} was rolled back: take its bundle {each.bundle_id} out of the folder of new models, or "
+        "the next scheduled re-embed makes it live again"
+        for each in previous
+        if live and each.name in made_since(index, live.name) and each.bundle_id not in (live.bundle_id, IMPORTED)
+    }
 
 
 def retire(index: CompanyIndex, name: str) -> None:

@@ -238,9 +238,12 @@ def _settle_promoted(
     """Run the step settle for `live`, which already has the bundle: an earlier run may have stopped before settle."""
     options.on_step("lease", "no other re-embed is running")
     report = ReembedReport(generation=live.name, replaces="", promoted=True)
-    # What only a generation that was rolled back has must not come back.
+    # What only a generation that was rolled back has must not come back: neither a newer one, nor an older one that was
+    # rolled back before `live` was made. So the promotion of `live` must be the one that replaced `previous`.
     newer = made_since(index, live.name)
-    for previous in [each for each in previous_generations(index) if each.name not in newer][:1]:
+    for previous in previous_generations(index)[:1]:
+        if previous.name in newer or previous.promotion != live.promotion - 1:
+            continue
         report.replaces = previous.name
         filler = Filler(index=index, source=previous, target=live, encoder=encoder, now=now)
         _copy_late_writes(filler, report, options)

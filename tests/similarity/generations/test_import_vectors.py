@@ -144,6 +144,14 @@ def test_every_row_ends_in_exactly_one_outcome(index: SqliteIndex, tmp_path: Pat
     assert index.stats("external").deleted == 1
 
 
+def test_a_row_that_writes_a_company_which_the_file_deletes_is_rejected(index: SqliteIndex, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "x.jsonl", [{"id": "a", "deleted": True}, record("a", [1, 0, 0]), record("b", [1, 0, 0])])
+    report = run(index, path)
+    assert report.outcomes == {WriteOutcome.APPLIED: 2, WriteOutcome.REJECTED: 1}
+    assert "row 2 has the same id as row 1" in reasons(tmp_path)[0]
+    assert list(index.get("external", ["a", "b"])) == ["b"]
+
+
 def test_rejected_rows_are_kept_without_their_vectors(index: SqliteIndex, tmp_path: Path) -> None:
     run(index, jsonl(tmp_path / "companies.jsonl", [record("a", [1, 0, 0]), record("b", [3, 0, 0])]))
     [rejected] = (tmp_path / "rejects.jsonl").read_text().splitlines()

@@ -131,6 +131,17 @@ def test_after_a_rollback_an_even_older_generation_is_reached_by_retiring(index:
     assert rollback(index).name == "first"
 
 
+def test_a_bundle_that_would_come_back_is_named_where_retiring_is_advised(index: SqliteIndex, candidate: str) -> None:
+    promote(index, candidate, gate=None)
+    index.create_generation(make_generation("third", bundle_id="rejected"))
+    for batch in index.scan(candidate):
+        index.upsert("third", list(batch))
+    assert promote(index, "third", gate=None).promoted
+    rollback(index)
+    with pytest.raises(GenerationConflict, match=r"retire third, then roll back\. .*take its bundle rejected out"):
+        rollback(index)
+
+
 def test_a_generation_that_was_rolled_back_and_lacks_documents_is_not_promoted(
     index: SqliteIndex, candidate: str
 ) -> None:
@@ -159,6 +170,19 @@ def imported(index: SqliteIndex) -> str:
 
 def states(index: SqliteIndex) -> dict[str, GenerationState]:
     return {generation.name: generation.state for generation in index.generations()}
+
+
+def test_an_import_that_was_promoted_after_a_newer_generation_is_left_by_force(
+    index: SqliteIndex, imported: str, candidate: str
+) -> None:
+    promote(index, candidate, gate=None)
+    index.upsert(imported, [make_embedded("c01", version=9)])
+    assert promote(index, imported, gate=None).promoted
+    with pytest.raises(GenerationConflict, match="promoted later: similarity generations rollback --force"):
+        rollback(index)
+    assert rollback_plan(index, force=True).lacks == ("c01",)
+    assert rollback(index, force=True).name == candidate
+    assert live_name(index) == candidate
 
 
 @pytest.mark.parametrize("written", [change("c03", version=9), DeletedCompany(id="c03", version=9)])

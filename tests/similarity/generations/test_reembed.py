@@ -251,6 +251,21 @@ def test_a_run_of_the_live_bundle_brings_nothing_back_from_a_generation_that_was
     assert stored(index, "first") == before
 
 
+def test_nothing_comes_back_from_an_import_that_was_rolled_back_before_the_live_generation_was_made(
+    index: SqliteIndex, clock: Clock
+) -> None:
+    index.create_generation(make_generation("import", encoder_id="external", bundle_id="imported"))
+    index.upsert("import", [make_embedded("only-imported", version=9, encoder_id="external")])
+    index.register_candidate("import")
+    index.promote("import")
+    index.rollback(force=True)
+    assert run(index, clock).promoted
+    index.retire("first")
+    report = run(index, clock)
+    assert (report.promoted, report.documents) == (True, 0)
+    assert "only-imported" not in stored(index, "second")
+
+
 def test_a_run_without_promote_stops_before_it_and_the_next_one_goes_on(index: SqliteIndex, clock: Clock) -> None:
     assert not run(index, clock, promote=False).promoted
     assert states(index) == [("encoder-1", "live"), ("encoder-2", "candidate")]
