@@ -86,7 +86,7 @@ test-docker: $(VENV)/integration  ## Build the images and tell the same story in
 test-api: $(VENV)/integration  ## Ask the running service all that its OpenAPI document allows and forbids (CASES=100 an operation)
 	$(BIN)/python -m tests.services.api_campaign --cases $(CASES) --seed $(SEED)
 
-test-training: $(VENV)/training  ## Compare the shipped bundle with torch (installs torch: about 5 GB)
+test-training: $(VENV)/training  ## Compare the shipped bundle with torch (installs torch: about 6 GB)
 	$(BIN)/pytest -m training
 
 train-demo: $(VENV)/training  ## Train on the sample pairs in minutes, on a CPU; show neighbours before and after
@@ -148,7 +148,7 @@ $(VENV)/lock: $(VENV)/python
 	@touch $@
 
 $(VENV)/%: $(LOCKS)/%.txt pyproject.toml | $(VENV)/python
-	@echo "Installing $(LOCKS)/$*.txt (training: 6 GB, some minutes) ..."
+	@echo "Installing $(LOCKS)/$*.txt$(if $(filter training,$*), (6 GB, some minutes)) ..."
 	@$(PIP) install --require-hashes -r $<
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@

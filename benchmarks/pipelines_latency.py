@@ -1,7 +1,7 @@
 """Measures the time from sending a message to Kafka until a search returns its company, and texts a second on Flink.
 
     python -m benchmarks.pipelines_latency
-    python -m benchmarks.pipelines_latency --count 0 --rate 1279
+    python -m benchmarks.pipelines_latency --count 0 --rate 5000 --companies companies.jsonl.gz
 
 Starts real servers as the tests do, and runs `pipelines.stream` as a user does, with bundles of at most
 `--bundle-seconds`. Elasticsearch refreshes every `--refresh-seconds`, so a message waits for half of that on
@@ -10,7 +10,8 @@ random moments, so that they are not in step with bundles or refreshes.
 
 For the rate, `--rate` companies are sent at once to two partitions, with one and with two workers of Flink (a
 TaskManager each, and one thread of the encoder each). It counts from when a tenth of them are in Elasticsearch until
-all are. The bare encoder, with as many threads as workers, is measured beside it.
+all are: take thousands, because a refresh of Elasticsearch shows a second's companies at once. The bare encoder, with
+as many threads as workers, is measured beside it.
 """
 
 import argparse
@@ -99,9 +100,9 @@ def measure(name: str, target: str, folder: Path, kafka: KafkaBroker, *, count: 
     print(f"| {name} | {where} | {p50:.2f} | {p95:.2f} | {seconds.max():.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
-def measure_rate(target: str, folder: Path, kafka: KafkaBroker, *, count: int, workers: int) -> None:
+def measure_rate(target: str, folder: Path, kafka: KafkaBroker, source: Path, *, count: int, workers: int) -> None:
     """Measure the texts a second of Flink with `workers`, and print a line of the table."""
-    companies = companies_file(SAMPLE, folder, count=count)
+    companies = companies_file(source, folder, count=count)
     records = list(map(json.loads, companies.read_text(encoding="utf-8").splitlines()))
     bare = count / by_encoder(companies, workers)
     with runner_options("Flink", folder, workers=workers) as options:
@@ -130,7 +131,8 @@ def main() -> None:
     """Read the options and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=60, help="number of messages for each runner")
-    parser.add_argument("--rate", type=int, default=0, help="number of companies for the rate; at most 1,279")
+    parser.add_argument("--rate", type=int, default=0, help="number of companies for the rate")
+    parser.add_argument("--companies", type=Path, default=SAMPLE, help="file of them")
     parser.add_argument("--bundle-seconds", type=float, default=0.5)
     parser.add_argument("--refresh-seconds", type=float, default=1.0)
     given = parser.parse_args()
@@ -166,7 +168,7 @@ def main() -> None:
             work = folder / f"rate-{workers}"
             work.mkdir()
             with index_on(cluster.connection) as target:
-                measure_rate(target, work, kafka, count=given.rate, workers=workers)
+                measure_rate(target, work, kafka, given.companies, count=given.rate, workers=workers)
 
 
 if __name__ == "__main__":

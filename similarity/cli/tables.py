@@ -188,7 +188,7 @@ def skipped(unknown: Sequence[str], *, skip: bool) -> Sequence[str]:
 
 
 def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream: IO[str] | None = None) -> None:
-    """Print lines to `stream` (by default standard output)."""
+    """Print lines to `stream` (by default standard output); an empty table only if it has a title."""
     stream = stream or sys.stdout
     if output is OutputFormat.JSON:
         json.dump([line.row() for line in lines], stream, ensure_ascii=False, indent=2)
@@ -199,7 +199,7 @@ def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]) if rows else ["id"])
         writer.writeheader()
         writer.writerows({name: spreadsheet_cell(value) for name, value in row.items()} for row in rows)
-    else:
+    elif lines or title:
         console = Console(file=stream, width=width_of(stream))
         console.print(_table(lines, title, width=console.width))
         for line in lines:

@@ -41,7 +41,7 @@ def open_index(target: str | Path, environ: Mapping[str, str] | None = None, *, 
     if not create and not path.exists():
         raise InvalidInput(
             f"there is no index {path} yet; create one with: similarity ingest FILE --index {path} "
-            "(in Python: open_index(..., create=True))"
+            "(in Python: open_index(..., create=True)), or name another with --index"
         )
     return SqliteIndex(path)
 

@@ -24,6 +24,12 @@ def test_a_score_keeps_its_bar_and_a_table_without_title_has_none() -> None:
     assert line.split()[1:3] == ["0.80", "████████░░"]
 
 
+def test_a_table_without_title_and_lines_prints_nothing() -> None:
+    stream = io.StringIO()
+    show([], OutputFormat.TABLE, stream=stream)
+    assert stream.getvalue() == ""
+
+
 def test_brackets_of_names_are_no_mark_up() -> None:
     stream = io.StringIO()
     names = ("Acme [formerly Foo]", "Beta [/formerly]", "[red]Gamma")
