@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from similarity.feedback.protocol import FeedbackEvent
 from similarity.search.reranking.fact_effects import Relation
@@ -30,8 +30,9 @@ def xlsx_rows(
     ranking: Ranking, verdicts: Mapping[str, FeedbackEvent], further: Sequence[str] = ()
 ) -> list[tuple[object, ...]]:
     """Return the rows of `csv_rows` with the attributes of the hits, and verdict and note on each, by its id."""
-    names, values = attribute_columns([hit.company.get("attributes", {}) for hit in ranking.hits])
-    header = ("rank", *FACTS, *names, "score", "probability", "verdict", "note", "reason", "warning", *further)
+    before, after = ("rank", *FACTS), ("score", "probability", "verdict", "note", "reason", "warning", *further)
+    names, values = attribute_columns([hit.company.get("attributes", {}) for hit in ranking.hits], (*before, *after))
+    header = (*before, *names, *after)
     rows = [
         (
             *_front(hit),
@@ -43,20 +44,24 @@ def xlsx_rows(
     return [header, *rows]
 
 
-def attribute_columns(companies: Sequence[Mapping[str, object]]) -> tuple[list[str], list[list[object]]]:
+def attribute_columns(
+    companies: Sequence[Mapping[str, object]], others: Collection[str]
+) -> tuple[list[str], list[list[object]]]:
     """Return the columns of the companies' attributes, sorted by name, and their values for each company.
 
-    Beyond MAX_ATTRIBUTE_COLUMNS, the most frequent have columns; the others share a last one, "further attributes".
+    An attribute with the name of one of the `others`, the columns of the table, is called `attributes.NAME`. Beyond
+    MAX_ATTRIBUTE_COLUMNS, the most frequent have columns; the others share a last one, "further attributes".
     """
     counts = Counter(name for each in companies for name in each)
     names = sorted(sorted(counts, key=lambda name: (-counts[name], name))[:MAX_ATTRIBUTE_COLUMNS])
     values: list[list[object]] = [[each.get(name) for name in names] for each in companies]
+    columns = [f"attributes.{name}" if name in others else name for name in names]
     if len(counts) == len(names):
-        return names, values
+        return columns, values
     have_column = set(names)
     for row, each in zip(values, companies, strict=True):
         row.append("; ".join(f"{name}: {value}" for name, value in each.items() if name not in have_column))
-    return [*names, "further attributes"], values
+    return [*columns, "further attributes"], values
 
 
 def file_name(ranking: Ranking) -> str:

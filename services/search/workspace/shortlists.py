@@ -209,8 +209,9 @@ def table_of(members: Members, *, has_notes: bool) -> list[tuple[object, ...]]:
 
     `has_notes`: with a column for the notes, which programs that read CSV do not expect.
     """
-    names, values = attribute_columns([each.attributes for each in members.companies])
     asked = ("rank", "score", "probability", "verdict", *(("note",) if has_notes else ())) if members.company else ()
+    others = (*FACTS, *asked, "deleted")
+    names, values = attribute_columns([each.attributes for each in members.companies], others)
     rows = (
         (*_values(each, FACTS), *attributes, *_values(each, asked), each.deleted)
         for each, attributes in zip(members.companies, values, strict=True)

@@ -6,6 +6,7 @@ It is harmless if two processes do the same work.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ SECONDS_TO_RETRY = 60.0
 LONGEST_SECONDS_TO_RETRY = 3600.0
 """A node may be down for hours, and each attempt rewrites files."""
 SECONDS_TO_STOP = 5.0
+REST = 10.0
+"""Rest after a round, relative to its duration: a round may rewrite the whole file, and writes wait for that."""
 
 log = logging.getLogger(__name__)
 
@@ -43,20 +46,20 @@ class ErasureThread:
         self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._stopping = False
+        self._stopping = threading.Event()
 
     def wake(self) -> None:
         """Start a round, or one more after the current one."""
         self._wanted.set()
         with self._lock:
-            if self._thread is None and not self._stopping:
+            if self._thread is None and not self._stopping.is_set():
                 self._thread = threading.Thread(target=self._run, name="erasures", daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
         """Start no more rounds, and wait a little for the current one; the rest is done after the next start."""
         with self._lock:
-            self._stopping = True
+            self._stopping.set()
             thread = self._thread
         self._wanted.set()
         if thread is not None:
@@ -64,12 +67,14 @@ class ErasureThread:
 
     def _run(self) -> None:
         pauses: Iterator[float] | None = None
-        while not self._stopping:
+        while not self._stopping.is_set():
             self._wanted.wait(None if pauses is None else next(pauses))
             self._wanted.clear()
-            if self._stopping:
+            if self._stopping.is_set():
                 return
+            began = time.monotonic()
             ended = self._round()
+            self._stopping.wait(REST * (time.monotonic() - began))
             pauses = None if ended else pauses or backoff(self._seconds_to_retry, LONGEST_SECONDS_TO_RETRY)
 
     def _round(self) -> bool:
@@ -79,7 +84,7 @@ class ErasureThread:
             ended = self._eraser.finish()
             self._audit.write([_entry(record) for record in ended])
         except SimilarityError as error:
-            if not self._stopping:
+            if not self._stopping.is_set():
                 log.warning("erasures wait for a store and are tried again: %s", error)
             return False
         except Exception:

@@ -39,9 +39,9 @@ from .group_commit import STORED, GroupCommit, Written
 from .write_records import Line, company_of_body, deletion, read_line
 from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 
-BULK_LINES_AT_ONCE = 128
+BULK_LINES_AT_ONCE = 16
 BULK_CHARACTERS_AT_ONCE = 300_000
-"""Preparing and storing a million characters takes several seconds, and the writes of other requests wait for it."""
+"""Other writes wait while a part of a bulk is encoded and stored: 128 descriptions took over a second."""
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
 NO_VECTOR = (

@@ -216,8 +216,8 @@ def test_a_problem_is_no_table(client: TestClient) -> None:
 
 def test_rare_attributes_share_a_column_where_there_are_too_many() -> None:
     many = {f"a{number:03}": number for number in range(MAX_ATTRIBUTE_COLUMNS)}
-    names, values = attribute_columns([many, {**many, "rare": "x", "rarer": 1}, {}])
+    names, values = attribute_columns([many, {**many, "rare": "x", "rarer": 1}, {}], ())
     assert names == [*many, "further attributes"]
     assert values[0] == [*many.values(), ""]
     assert values[1][-1] == "rare: x; rarer: 1"
-    assert attribute_columns([{"b": 1}, {"a": 2}]) == (["a", "b"], [[None, 1], [2, None]])
+    assert attribute_columns([{"b": 1}, {"a": 2}], ("b",)) == (["a", "attributes.b"], [[None, 1], [2, None]])

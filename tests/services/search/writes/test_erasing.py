@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from services.search.writes.erasing import ErasureThread
+from services.search.writes.erasing import REST, ErasureThread
 from similarity.company import DeletedCompany, EmbeddedCompany, utc_now
 from similarity.errors import IndexUnavailable
 from similarity.feedback.sqlite import SqliteWorkspace
@@ -241,6 +241,25 @@ def test_an_erasure_that_waits_for_a_store_is_tried_again(
     broken.is_away = False
     wait_for(lambda: state(broken) is ErasureState.DONE)
     thread.close()
+
+
+def test_a_rest_follows_each_round_because_it_may_rewrite_the_file(
+    broken: BrokenIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[float] = []
+    thread = ErasureThread(Eraser(broken))
+
+    def finish(_: Eraser) -> list[Any]:
+        begun.append(time.monotonic())
+        thread.wake()
+        time.sleep(0.05)
+        return []
+
+    monkeypatch.setattr(Eraser, "finish", finish)
+    thread.wake()
+    wait_for(lambda: len(begun) > 1)
+    thread.close()
+    assert begun[1] - begun[0] >= 0.05 * (1 + REST)
 
 
 def test_a_fault_of_ours_fails_the_erasure_and_ends_no_thread(
