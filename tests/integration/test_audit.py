@@ -2,6 +2,7 @@
 
 import json
 import threading
+from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
@@ -22,21 +23,21 @@ WRITERS = 4
 def acknowledged(service: Service, secret: str, writer: int) -> list[tuple[str, str]]:
     """Company and request of each write that was answered 200, until the service is gone."""
     done: list[tuple[str, str]] = []
-    connection = HTTPConnection("127.0.0.1", service.port, timeout=20)
     body = json.dumps({"name": "Acme", "description": "anvils boats"})
-    while True:
-        company, request = f"w{writer}-{len(done)}", f"{writer:08x}{len(done):08x}"
-        headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "X-Request-Id": request}
-        try:
-            connection.request("PUT", f"/companies/{company}", body, headers)
-            answer = connection.getresponse()
-            answer.read()
-        except (OSError, HTTPException):
-            return done
-        if answer.status == 503:  # the encoder is still being loaded
-            continue
-        assert (answer.status, answer.headers["X-Request-Id"]) == (200, request)
-        done.append((company, request))
+    with closing(HTTPConnection("127.0.0.1", service.port, timeout=20)) as connection:
+        while True:
+            company, request = f"w{writer}-{len(done)}", f"{writer:08x}{len(done):08x}"
+            headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "X-Request-Id": request}
+            try:
+                connection.request("PUT", f"/companies/{company}", body, headers)
+                answer = connection.getresponse()
+                answer.read()
+            except (OSError, HTTPException):
+                return done
+            if answer.status == 503:  # the encoder is still being loaded
+                continue
+            assert (answer.status, answer.headers["X-Request-Id"]) == (200, request)
+            done.append((company, request))
 
 
 def test_every_acknowledged_write_is_on_record_when_the_service_is_killed(tmp_path: Path) -> None:
