@@ -23,15 +23,15 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A message as the topic holds it, `milliseconds` since 1970."""
+    """A message as the topic holds it, `microseconds` since 1970: within a millisecond, the offset gives them."""
 
     sent: Sent
-    milliseconds: int
+    microseconds: int
 
     @property
     def content(self) -> Content:
         """What it asks for, if it is no poison."""
-        return Content(version=self.sent.version_at(self.milliseconds), description=self.sent.description)
+        return Content(version=self.sent.version_at(self.microseconds), description=self.sent.description)
 
 
 Topic: TypeAlias = Mapping[Position, Written]

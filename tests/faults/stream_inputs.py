@@ -30,9 +30,9 @@ class Sent:
     version: int | None = None
     description: str | None = None
 
-    def version_at(self, milliseconds: int) -> int:
+    def version_at(self, microseconds: int) -> int:
         """The version, where the message was written to its topic at this time."""
-        return 2 * 1000 * milliseconds + (self.description is None) if self.version is None else self.version
+        return 2 * microseconds + (self.description is None) if self.version is None else self.version
 
 
 class Story:

@@ -113,7 +113,9 @@ class Scene:
     def _note(self, record: Record) -> None:
         assert record.timestamp is not None
         sent = self._known[record.key or b"", record.value]
-        self.topic[record.partition, record.offset] = Written(sent=sent, milliseconds=record.timestamp)
+        self.topic[record.partition, record.offset] = Written(
+            sent=sent, microseconds=1000 * record.timestamp + record.offset % 900
+        )
         self._ends[record.partition] = record.offset + 1
 
 

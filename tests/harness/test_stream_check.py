@@ -3,12 +3,12 @@
 from tests.faults.stream_check import Content, Topic, Written, acknowledged, invented, outdated, unsettled
 from tests.faults.stream_inputs import Sent
 
-POISON = Written(sent=Sent(key=b"a", value=b"{", company="a", poison="not JSON"), milliseconds=5)
+POISON = Written(sent=Sent(key=b"a", value=b"{", company="a", poison="not JSON"), microseconds=5000)
 
 
 def written(company: str, version: int | None, description: str | None = "boats") -> Written:
     sent = Sent(key=company.encode(), value=b"", company=company, version=version, description=description)
-    return Written(sent=sent, milliseconds=5)
+    return Written(sent=sent, microseconds=5000)
 
 
 TOPIC: Topic = {
