@@ -1,7 +1,10 @@
 """Error messages, time conversion and page sizes that all workspaces share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from similarity.company import EPOCH
 from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, FeedbackEvent, UnknownList
@@ -9,6 +12,10 @@ from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, Feedbac
 FIRST_PAGE = 20
 PAGE = 500
 MAX_PAGE = 8_000
+TRIES_BESIDE_ERASURES = 4
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def same_or_conflict(event: FeedbackEvent, *, known: FeedbackEvent) -> FeedbackEvent:
@@ -28,6 +35,22 @@ def same_or_conflict(event: FeedbackEvent, *, known: FeedbackEvent) -> FeedbackE
 def erased_meanwhile() -> ErasedMeanwhile:
     """Return the error for a save whose companies were looked up before an erasure."""
     return ErasedMeanwhile("a company was erased while this was being saved, so nothing was saved; send it again")
+
+
+def retry_if_erased(save: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function that reads the erasure mark, looks companies up and saves: after an erasure it starts again.
+
+    Raises ErasedMeanwhile after TRIES_BESIDE_ERASURES.
+    """
+
+    @wraps(save)
+    def saved(*args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(TRIES_BESIDE_ERASURES - 1):
+            with suppress(ErasedMeanwhile):
+                return save(*args, **kwargs)
+        return save(*args, **kwargs)
+
+    return saved
 
 
 def unknown_list(name: str) -> UnknownList:

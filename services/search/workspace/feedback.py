@@ -20,7 +20,7 @@ from similarity.feedback.labels import (
     with_consistent_texts,
 )
 from similarity.feedback.protocol import FeedbackEvent, Place, Shown, Workspace
-from similarity.feedback.rules import microseconds, time_of
+from similarity.feedback.rules import microseconds, retry_if_erased, time_of
 from similarity.formats.json_text import read_json
 from similarity.search.searcher import retry_if_retired
 from similarity.text import embedding_text, text_hash
@@ -71,6 +71,7 @@ class FeedbackService:
     clock: Callable[[], datetime] = utc_now
     text_hashes: TextHashes = field(default_factory=TextHashes)
 
+    @retry_if_erased
     def judge(self, given: FeedbackGiven, caller: Caller) -> tuple[FeedbackRecord, bool]:
         """Store a verdict under the caller's name. Return the stored event, and whether it is new.
 
@@ -78,7 +79,7 @@ class FeedbackService:
             UnknownCompany, AmbiguousCompany: a name matches no company, or several.
             EventConflict: an event with this id has other content.
             InvalidInput: both are the same company.
-            ErasedMeanwhile: a company was erased after this began.
+            ErasedMeanwhile: companies were erased at each try.
         """
         mark = self.workspace.erasure_mark()  # before the companies are looked up
         event = FeedbackEvent(

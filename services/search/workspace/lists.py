@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from similarity.company import utc_now
 from similarity.errors import InvalidInput
 from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
+from similarity.feedback.rules import retry_if_erased
 from similarity.feedback.shortlists import WrongKindOfList, companies_of
 from similarity.search.errors import EncoderNotLoaded
 from similarity.search.filters.level_ranges import with_levels
@@ -66,6 +67,7 @@ class ListsService:
     seconds: Callable[[], float] = time.monotonic
     before_much: Callable[[], None] = lambda: None
 
+    @retry_if_erased
     def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
         """Save a query or companies under a name, replacing an earlier list. Return it, and whether the name is new.
 
@@ -74,7 +76,7 @@ class ListsService:
             UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
             Problem: there are too many lists.
             InvalidInput: the name is invalid, or the list is too long.
-            ErasedMeanwhile: a company was erased after this began; so do `change` and `look`.
+            ErasedMeanwhile: companies were erased at each try; so do `change` and `look`.
         """
         mark = self.workspace.erasure_mark()  # before the companies are looked up
         if set(name) == {"."}:
@@ -95,6 +97,7 @@ class ListsService:
         is_new = self.workspace.save_list(saved, since=mark)
         return self._record(saved, caller), is_new
 
+    @retry_if_erased
     def change(self, name: str, change: CompaniesChange, caller: Caller) -> ListRecord:
         """Add companies to a shortlist and remove others; return it.
 
@@ -172,6 +175,7 @@ class ListsService:
         """Return the query of a list. Raises what `hits` raises."""
         return _question(self.workspace.saved_list(name), {})
 
+    @retry_if_erased
     def look(self, name: str, given: LookGiven, caller: Caller) -> LookRecord:
         """Store what the caller has seen: the ids of stored companies in the request, by default the current hits.
 
