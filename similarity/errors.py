@@ -74,3 +74,11 @@ class InvalidFilter(InvalidInput):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, about="filters")
+
+
+class UnknownField(InvalidFilter):
+    """A filter names an unknown field, `field`."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field

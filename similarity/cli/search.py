@@ -15,6 +15,7 @@ from similarity.cli.context import (
     IndexOption,
     Opened,
     fail,
+    may_exist,
     opened,
     progress,
 )
@@ -30,10 +31,11 @@ from similarity.cli.tables import (
     understood,
     unread,
 )
-from similarity.errors import InvalidInput
+from similarity.errors import InvalidInput, UnknownField
 from similarity.search.reranking.rank import Rank
 
 if TYPE_CHECKING:
+    from similarity.index.filters import FieldFilter
     from similarity.search.queries.question import Anchor, Question
 
 search_commands = typer.Typer()
@@ -89,15 +91,15 @@ def similar(
     Quote &gt; and &lt;, because the shell interprets them.
     """
     from similarity.index.filters import FieldFilter
-    from similarity.search.filters.text import parse_filters
     from similarity.search.queries.question import Anchor, Question
 
+    address = service_address(url, index=index)
     chosen = {"country": country, "industry": industry}
     filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
     question = Question(
         anchors=_anchors(company or (), text, segment),
         negatives=[Anchor(company=each) for each in unlike or ()],
-        filters=filters + parse_filters(only or ()),
+        filters=filters + _filters(only or (), index, is_local=not address),
         exclude=exclude or (),
         rank=rank,
         exact=exact,
@@ -105,7 +107,7 @@ def similar(
         k=k,
         explain=reasons,
     )
-    if address := service_address(url, index=index):
+    if address:
         similar_over_http(address, question, output, exclude_lists=exclude_list or (), skip_unknown=skip_unknown)
         return
     with opened(index, bundle) as work:
@@ -124,6 +126,29 @@ def _anchors(companies: Sequence[str], text: str | None, segment: int | None) ->
             "--segment is about one company; give one, for example: similarity similar siemens --segment 3"
         )
     return [Anchor(text=text)] if text is not None else [Anchor(company=each, segment=segment) for each in companies]
+
+
+def _filters(texts: Sequence[str], index: str | None, *, is_local: bool) -> "list[FieldFilter]":
+    """Return the filters of --filter. If one names an unknown field, the error names the nearest one of the index."""
+    from difflib import get_close_matches
+
+    from similarity.index.filters import FILTER_FIELDS
+    from similarity.ingest.file_columns import KnownAttributes
+    from similarity.search.filters.text import parse_filters
+    from similarity.search.ranking_warnings import MIN_LIKENESS
+
+    try:
+        return parse_filters(texts)
+    except UnknownField as error:
+        if not (is_local and may_exist(index)):
+            raise
+        with opened(index) as work:
+            known = KnownAttributes.of_index(work.index)
+        types = {name: f" ({declared.text})" for name, declared in known.schema.types.items()}
+        fields = {name: f"attributes.{name}{types.get(name, '')}" for name in (*known.stored, *types)}
+        fields |= {name: name for name in FILTER_FIELDS}
+        near = get_close_matches(error.field, fields, n=1, cutoff=MIN_LIKENESS)
+        raise InvalidInput(f"{error}{f'; did you mean {fields[near[0]]}?' if near else ''}") from None
 
 
 def _refuse_other_encoder(work: Opened) -> None:

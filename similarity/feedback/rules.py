@@ -55,7 +55,7 @@ def retry_if_erased(save: Callable[P, R]) -> Callable[P, R]:
 
 def unknown_list(name: str) -> UnknownList:
     """Return the error for a list that does not exist."""
-    return UnknownList(f"there is no list {name!r}; use the name of a saved list, or save it first")
+    return UnknownList(f"there is no list {name!r}; GET /lists names the saved lists")
 
 
 def microseconds(moment: datetime) -> int:

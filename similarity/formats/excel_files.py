@@ -7,11 +7,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import IO, Protocol, cast
+from typing import IO, Any, Protocol, cast
 from xml.etree.ElementTree import ParseError
 
 from similarity.errors import InvalidInput
-from similarity.formats.plain_values import plain_value
+from similarity.formats.plain_values import UnreadableValue, plain_value
 
 ZIP_MAGIC = b"PK\x03\x04"
 # An Excel file before 2007, or one with a password.
@@ -34,6 +34,8 @@ READING_ERRORS = (
     *(zipfile.BadZipFile, zlib.error),
 )
 ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
+NO_RESULT = UnreadableValue("is a formula without a stored result; open the file in Excel and save it")
+FORMULA = re.compile(rb"[<:]f[\s/>]")
 # Excel writes control characters of texts in this way.
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 
@@ -55,7 +57,11 @@ def open_sheet(stream: IO[bytes], name: str) -> Iterator["ExcelSheet"]:
         workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         if not workbook.worksheets:
             raise InvalidInput(f"{name} has no sheet of cells")
-        yield ExcelSheet(cast("_Sheet", workbook.worksheets[0]), name, [sheet.title for sheet in workbook.worksheets])
+        titles = [sheet.title for sheet in workbook.worksheets]
+        formulas = None
+        if _has_formulas(stream):  # openpyxl reads either formulas or their results
+            formulas = openpyxl.load_workbook(stream, read_only=True, keep_links=False).worksheets[0]
+        yield ExcelSheet(cast("_Sheet", workbook.worksheets[0]), cast("_Sheet | None", formulas), name, titles)
     except READING_ERRORS as error:
         raise InvalidInput(f"{name} is not a readable Excel file ({error!s:.200}); save it again in Excel") from error
 
@@ -68,29 +74,33 @@ class _Sheet(Protocol):
 
     def reset_dimensions(self) -> None: ...
 
-    def iter_rows(self, *, min_row: int, max_col: int, values_only: bool) -> Iterator[tuple[object, ...]]: ...
+    def iter_rows(self, *, min_row: int, max_col: int, values_only: bool) -> Iterator[tuple[Any, ...]]: ...
 
 
 class ExcelSheet:
     """A sheet: the names of its columns, and its rows.
 
-    `titles`: the names of all sheets of the file; this is the first.
+    `formulas`: the same sheet with formulas instead of their results; None if it has none. `titles`: the names of all
+    sheets of the file; this is the first.
     """
 
-    def __init__(self, sheet: _Sheet, name: str, titles: Sequence[str]) -> None:
+    def __init__(self, sheet: _Sheet, formulas: _Sheet | None, name: str, titles: Sequence[str]) -> None:
         self._sheet = sheet
+        self._formulas = formulas
         self._name = name
         self.titles = titles
         self.declared_rows = min(sheet.max_row or 0, MAX_ROWS)
         """The number of rows that the file says it has; it may be wrong, or 0."""
         sheet.reset_dimensions()
+        if formulas is not None:
+            formulas.reset_dimensions()
         self._header_row, self.columns = self._header()
 
     def rows(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield the number and the values of each row that is not empty; the row below the column names is 1.
 
         Cells without a column name are left out. Whole numbers are integers, dates are ISO 8601, formulas are their
-        stored results, and errors of formulas are None.
+        stored results (without one, an UnreadableValue), and errors of formulas are None.
         """
         width = len(self.columns)
         for number, cells in self._cells(self._header_row + 1, width):
@@ -100,7 +110,7 @@ class ExcelSheet:
 
     def _header(self) -> tuple[int, list[str]]:
         for number, cells in islice(self._cells(1, MAX_COLUMNS), MAX_EMPTY_ROWS):
-            names = [str(value).strip() if (value := _plain(cell)) is not None else "" for cell in cells]
+            names = [str(value).strip() if (value := _plain(cell)) not in (None, NO_RESULT) else "" for cell in cells]
             while names and not names[-1]:
                 names.pop()
             if len(set(filter(None, names))) < len(names) - names.count(""):
@@ -117,7 +127,11 @@ class ExcelSheet:
 
     def _cells(self, first: int, width: int) -> Iterator[tuple[int, Sequence[object]]]:
         """Yield the rows of the sheet from the row `first`, which has the number 1, with `width` cells each."""
-        for number, cells in enumerate(self._sheet.iter_rows(min_row=first, max_col=width, values_only=True), 1):
+        values_only = self._formulas is None
+        rows = self._sheet.iter_rows(min_row=first, max_col=width, values_only=values_only)
+        if self._formulas is not None:
+            rows = map(_results, rows, self._formulas.iter_rows(min_row=first, max_col=width, values_only=False))
+        for number, cells in enumerate(rows, 1):
             if number > MAX_ROWS:
                 raise InvalidInput(f"{self._name} has more than {MAX_ROWS:,} rows; save it again in Excel")
             yield number, cells
@@ -163,6 +177,28 @@ def _check_archive(stream: IO[bytes], name: str) -> None:
     packed = sum(part.compress_size for part in parts)
     if unpacked > MAX_UNPACKED or unpacked > max(SMALL, MAX_RATIO * packed):
         raise InvalidInput(f"{name} unpacks to {unpacked:,} bytes, which is too much for an Excel file; save it as CSV")
+
+
+def _has_formulas(stream: IO[bytes]) -> bool:
+    """Return whether a sheet may have formulas: whether there is an element `f`."""
+    with zipfile.ZipFile(stream) as archive:
+        for part in archive.namelist():
+            if part.startswith("xl/worksheets/"):
+                with archive.open(part) as sheet:
+                    end = b""
+                    while block := sheet.read(1 << 20):
+                        if FORMULA.search(end + block):
+                            return True
+                        end = block[-2:]
+    return False
+
+
+def _results(cells: Sequence[Any], formulas: Sequence[Any]) -> tuple[object, ...]:
+    """Return the values of cells; NO_RESULT for a formula that was never calculated. An empty text is a result."""
+    return tuple(
+        NO_RESULT if formula.data_type == "f" and cell.value is None and cell.data_type == "n" else cell.value
+        for cell, formula in zip(cells, formulas, strict=True)
+    )
 
 
 def _plain(value: object) -> object:

@@ -1,7 +1,15 @@
 """Values of tables (Excel, Parquet, data frames) as the types that a record may have."""
 
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableValue:
+    """A value that Python cannot represent, and the reason. It has an effect only if its column is used."""
+
+    reason: str
 
 
 def plain_value(value: object) -> object:

@@ -60,22 +60,11 @@ class AttributeSchema:
     """The declared types of attributes by name, and the name of the attribute that is the size ("" if none is).
 
     `withdrawn`: the attributes whose earlier type a declaration removes; an index stores none.
-
-    Raises:
-        InvalidInput: `size` has no declared type.
     """
 
     types: Mapping[str, AttributeType] = field(default_factory=dict)
     size: str = ""
     withdrawn: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        if self.size and self.size not in self.types:
-            declared = ", ".join(self.types) or "none"
-            raise InvalidInput(
-                f"the size {self.size!r} must be declared with it as a number or an ordinal (declared: {declared}); "
-                f"for example --attribute {self.size}:number --size {self.size}"
-            )
 
     @property
     def text(self) -> str:
@@ -87,7 +76,7 @@ class AttributeSchema:
         """Return this schema with the declarations of `other`, which replace those of the same attributes.
 
         Raises:
-            InvalidInput: `other` withdraws the type of the size.
+            InvalidInput: the size has no declared type, or `other` withdraws it.
         """
         types = {name: each for name, each in {**self.types, **other.types}.items() if name not in other.withdrawn}
         if self.size in other.withdrawn and not other.size:
@@ -95,7 +84,13 @@ class AttributeSchema:
                 f"{self.size!r} is the size of a company, so its type cannot be withdrawn; name another size with it: "
                 "--attribute NAME:number --size NAME"
             )
-        return AttributeSchema(types, other.size or self.size)
+        size = other.size or self.size
+        if size and size not in types:
+            raise InvalidInput(
+                f"the size {size!r} must be declared with it as a number or an ordinal (declared: "
+                f"{', '.join(types) or 'none'}); for example --attribute {size}:number --size {size}"
+            )
+        return AttributeSchema(types, size)
 
     def retyped_by(self, other: "AttributeSchema", stored: Iterable[Company] = ()) -> list[str]:
         """Return a warning for each change by `other` that concerns all companies of the index.
@@ -158,7 +153,7 @@ def parse_type(name: str, text: str) -> AttributeType:
     if kind != "ordinal" or len(levels) < 2 or not all(levels) or len(set(levels)) < len(levels):
         raise InvalidInput(
             f"the type of {name!r} is {text!r:.80}; it must be number, text, or ordinal=LOW,...,HIGH with different "
-            "levels"
+            "levels; number takes the year of a date"
         )
     return AttributeType(levels)
 
@@ -167,7 +162,7 @@ def parse_schema(declarations: Iterable[str], size: str = "") -> AttributeSchema
     """Return the schema of declarations `NAME:TYPE` (see `parse_type`).
 
     Raises:
-        InvalidInput: a declaration is not valid, or `size` is not declared.
+        InvalidInput: a declaration is not valid.
     """
     types = {}
     for declaration in declarations:

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TypeAlias
 
 from similarity.company import ATTRIBUTE_NAME_PATTERN, Company, name_key
-from similarity.errors import InvalidFilter
+from similarity.errors import InvalidFilter, UnknownField
 from similarity.index.numbers import is_finite, is_number, key_range
 
 LANGUAGE = "language"
@@ -47,8 +47,7 @@ class FieldFilter:
         prefix, _, name = self.field.partition(".")
         if self.field not in FILTER_FIELDS and not (prefix == "attributes" and ATTRIBUTE_NAME_PATTERN.fullmatch(name)):
             known = ", ".join(FILTER_FIELDS)
-            meant = f"; did you mean attributes.{self.field}?" if ATTRIBUTE_NAME_PATTERN.fullmatch(self.field) else ""
-            raise InvalidFilter(f"unknown filter field {self.field!r}; use {known} or attributes.<name>{meant}")
+            raise UnknownField(f"unknown filter field {self.field!r}; use {known} or attributes.<name>", self.field)
         if not self.any_of and not self.none_of and not self.has_range:
             raise InvalidFilter(f"the filter on {self.field} has no values; give any_of, none_of or a limit")
         if self.has_range:

@@ -38,6 +38,8 @@ GROUPED_PATTERN = re.compile(
 )
 # "1.200" is 1.2 in English and 1200 in German.
 AMBIGUOUS_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+# Dates are told by their year, so that a range of years finds them. A text such as "2010-12" may be two years.
+DATE_PATTERN = re.compile(r"([12][0-9]{3})-[01][0-9]-[0-3][0-9](?:[T ].*)?")
 # No digit is tried twice: a cell may have millions of them.
 DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")
 
@@ -52,11 +54,13 @@ def number_of(text: str) -> float | None:
 def number_of_cell(text: str) -> float | None:
     """Return the number in a cell of a table, which may have thousands separators; None if it is not certain.
 
-    The last of two different separators is the decimal sign.
+    The last of two different separators is the decimal sign. The number of an ISO date is its year.
 
     >>> number_of_cell("12,500"), number_of_cell("1.234,50"), number_of_cell("1 234,50"), number_of_cell("12,5")
     (12500, 1234.5, 1234.5, None)
     """
+    if date := DATE_PATTERN.fullmatch(text):
+        return int(date[1])
     if not GROUPED_PATTERN.fullmatch(text):
         return number_of(text)
     marks = re.findall("[^0-9+-]", text)

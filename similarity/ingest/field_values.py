@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from similarity.company import AttributeValue
 from similarity.errors import InvalidCompany
 from similarity.formats.normal_forms import normalized
-from similarity.formats.plain_values import plain_value
+from similarity.formats.plain_values import UnreadableValue, plain_value
 from similarity.index.attributes import AttributeType
-from similarity.index.numbers import ambiguous_thousands, has_decimal_comma, is_finite, is_number, number_of_cell
+from similarity.index.numbers import (
+    DATE_PATTERN,
+    ambiguous_thousands,
+    has_decimal_comma,
+    is_finite,
+    is_number,
+    number_of_cell,
+)
 from similarity.ingest.markup import without_markup
-from similarity.ingest.rows import UnreadableValue
 
 # Ways to write that a value is missing.
 MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "--"})
@@ -136,6 +142,8 @@ def _number(text: str) -> FieldValue:
         hint = f" (write {instead} if the comma is a decimal sign)" if COMMA_DECIMAL.fullmatch(text) else ""
         return FieldValue(warning=f"{text!r:.40} is not a number like {NUMBER_EXAMPLES}{hint}; ignored")
     value = _whole(number)
+    if DATE_PATTERN.fullmatch(text):
+        return FieldValue(value=value, warning=f"{text!r:.40} is read as its year, {value}", ambiguous=True)
     if (thousands := ambiguous_thousands(text)) is not None:
         warning = f"{text!r} is read as {number}; write {thousands} if a thousand is meant"
         return FieldValue(value=value, warning=warning, ambiguous=True)

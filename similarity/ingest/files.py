@@ -14,12 +14,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import IS_OLE, OLE_MAGIC, ZIP_MAGIC, open_sheet, zip_problem
+from similarity.formats.plain_values import UnreadableValue
 from similarity.ingest.csv_rows import csv_header, csv_rows, named_columns, names_twice
 from similarity.ingest.encodings import OnNote, as_utf_8
 from similarity.ingest.json_rows import json_rows
 from similarity.ingest.lines import bounded_lines, unpacked
 from similarity.ingest.records import column_names_of
-from similarity.ingest.rows import REPEATED_HEADER, Row, UnreadableValue, repeats_header
+from similarity.ingest.rows import REPEATED_HEADER, Row, repeats_header
 
 if TYPE_CHECKING:
     import pyarrow

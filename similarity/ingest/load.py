@@ -90,7 +90,7 @@ class LoadReport:
 def require_company(path: Path, columns: Columns, *, rejects: RejectsFile, now: datetime) -> None:
     """Raise InvalidInput if no row of a file has a valid company; all its rows are then in `rejects`.
 
-    Call it before a first load creates an index. If there is a valid company, it reads no further.
+    Call it before a first load or a sync. If there is a valid company, it reads no further.
     """
     if not all(_problem(row, columns, now) for row in read_rows(path)):
         return
@@ -118,14 +118,16 @@ def load_file(
     """Write every valid row to the index, and every invalid row with its reason to `rejects`.
 
     `now`: the start of the run. It is the version of rows without an event time. `sync`: the file is a complete
-    snapshot, so stored companies that it does not contain are deleted. `force`: skip the two checks of a sync.
+    snapshot, so stored companies that it does not contain are deleted. `force`: also if they are more than 5 %.
     `before_writes`: called once, before the first valid row is written.
 
     Raises:
         IndexUnavailable: the store accepted no row of a chunk. The chunks before it are written.
         InvalidInput: the file cannot be read to its end; the chunks before are written. In a sync nothing is written,
-            also if it would delete more than 5 % of the companies, or if a row has no usable id.
+            also if no row has a valid company, a row has no usable id, or too many companies would be deleted.
     """
+    if sync:
+        require_company(path, columns, rejects=rejects, now=now)
     missing = _ids_missing_from(path, index, columns, force=force) if sync else set()
     report = LoadReport()
     rows = read_rows(path, on_note=report.notes.append)
@@ -178,12 +180,12 @@ def _unknown_deletes(index: CompanyIndex, changes: Sequence[Change]) -> list[str
 
 
 def _problem(row: Row, columns: Columns, now: datetime) -> str:
-    """Return why a first load gets no company from `row`; empty if it gets one."""
+    """Return why a load gets no company from `row`; empty if it gets one."""
     try:
         parsed = _parsed(row, columns, now)
     except InvalidCompany as error:
         return str(error)
-    return "it deletes a company, but no companies are loaded yet" if isinstance(parsed.change, DeletedCompany) else ""
+    return "it deletes a company, and no row adds one" if isinstance(parsed.change, DeletedCompany) else ""
 
 
 def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:
@@ -196,18 +198,16 @@ def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, forc
     """Return the ids of stored companies that no row of the file has. The id of an invalid row counts too.
 
     Raises:
-        InvalidInput: a row has no usable id, or more than 5 % of the companies are missing (both unless `force`).
+        InvalidInput: a row has no usable id, or (unless `force`) more than 5 % of the companies are missing.
     """
     ids_in_file: set[str] = set()
     for row in read_rows(path):
         try:
             ids_in_file.add(_id_of(row, columns))
         except InvalidCompany as error:
-            if not force:
-                raise InvalidInput(
-                    f"row {row.number} has no usable id ({error}), so the companies to delete are not certain; correct "
-                    "the row, or use --force to delete anyway"
-                ) from error
+            raise InvalidInput(
+                f"row {row.number} has no usable id ({error}), so the deletes are not certain; correct or remove it"
+            ) from error
     stored_ids = {
         company.id
         for generation in index.write_targets()

@@ -16,7 +16,7 @@ from similarity.company import (
     version_of,
 )
 from similarity.errors import InvalidCompany, InvalidInput
-from similarity.formats.plain_values import plain_value
+from similarity.formats.plain_values import UnreadableValue, plain_value
 from similarity.index.attributes import TEXT, AttributeSchema, AttributeType, parse_type
 from similarity.ingest.field_values import (
     MISSING,
@@ -27,7 +27,6 @@ from similarity.ingest.field_values import (
     comma_warning,
     kind_of,
 )
-from similarity.ingest.rows import UnreadableValue
 
 Record: TypeAlias = Mapping[str, object]
 REQUIRED = ("id", "name", "description")

@@ -3,14 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True)
-class UnreadableValue:
-    """A value that Python cannot represent, and the reason. It has an effect only if its column is used."""
-
-    reason: str
-
-
 REPEATED_HEADER = "repeats the column names, as where files are joined; delete this row"
 
 

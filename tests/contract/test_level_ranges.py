@@ -78,6 +78,7 @@ def test_a_body_takes_levels_as_limits(sized: CompanyIndex) -> None:
             "'many' is not a number, and attributes.staff is not declared as an ordinal .declared: size",
         ),
         ("attributes.other<few", "'few' is not a number"),
+        ("attributes.staff>=2026-01-01", r"'2026-01-01' is not a number, .* \(of a date, its year\), .*:number"),
     ],
 )
 def test_other_limits_are_refused(sized: CompanyIndex, text: str, message: str) -> None:

@@ -270,7 +270,7 @@ def test_several_names_in_one_line_are_told_to_be_written_below_each_other(sampl
 def test_the_page_knows_the_headings_that_the_service_takes() -> None:
     script = (WEB / "match.js").read_text(encoding="utf-8")
     [known] = re.findall(r"new Set\(\[(.*?)\]\)", script, flags=re.DOTALL)[:1]
-    assert set(re.findall(r'"([^"]+)"', known)) == {*HEADINGS["name"], *HEADINGS["domain"]}
+    assert set(re.findall(r'"([^"]+)"', known)) == {*HEADINGS["name"], *HEADINGS["domain"], *HEADINGS["id"]}
 
 
 def test_nothing_pasted_is_said(sample: Any) -> None:

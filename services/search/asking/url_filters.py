@@ -35,6 +35,8 @@ def filters_of(conditions: Sequence[str], any_of: Mapping[str, Sequence[str]] | 
             )
         sign, value = parts.groups()
         if sign in LIMITS and not re.fullmatch(f"{_NUMBER}|{_LEVEL}", value):
-            raise InvalidFilter(f"{value!r:.40} is not a number or a level; write it like 100, -2.5 or large")
+            raise InvalidFilter(
+                f"{value!r:.40} is not a number or a level; write it like 100 or large, and of a date its year"
+            )
     values = [f"{name}={value}" for name, held in (any_of or {}).items() for value in held]
     return parse_filters(text for text in (*values, *conditions) if not _BLANK.fullmatch(text))

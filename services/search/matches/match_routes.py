@@ -54,12 +54,13 @@ def match_routes(service: MatchService) -> APIRouter:
         query: Annotated[FormatQuery, Query()],
         body: Annotated[bytes, body_of(*READERS)],
     ) -> Response:
-        """Finds the company for each row by its website or name; up to 5,000 rows.
+        """Finds the company for each row by its website, name or id; up to 5,000 rows.
 
-        Send JSON, a CSV table with a column `name` or `domain` (`website`, `url`; `country` decides between companies
-        with the same name), or plain lines. `confidence` is the measured share of correct matches of the same kind. If
-        no company or several match, the row is a miss with a reason and candidates. `unused_columns` (of a table: the
-        header `Unused-Columns`, percent-encoded) names the columns that were not used.
+        Send JSON, a CSV table with a column `name`, `domain` (`website`, `url`) or `id` (`ticker`, `symbol`; `country`
+        decides between companies with the same name), or plain lines. `confidence` is the measured share of correct
+        matches of the same kind. If no company or several match, the row is a miss with a reason and candidates.
+        `unused_columns` (of a table: the header `Unused-Columns`, percent-encoded) names the columns that were not
+        used.
         """
         matched = service.match(READERS[media_type_of(request, *READERS)](body))
         wanted = wanted_format(query.format, request.headers.get("accept", ""))
@@ -76,5 +77,5 @@ def match_routes(service: MatchService) -> APIRouter:
 def _cells(row: MatchedRow) -> tuple[str | float | None, ...]:
     name, domain = (row.company.name, row.company.domain) if row.company else ("", "")
     candidates = " ".join(each.id for each in row.candidates)
-    sent = (row.row, row.asked.name, row.asked.domain, row.asked.country)
+    sent = (row.row, row.asked.name or row.asked.id, row.asked.domain, row.asked.country)
     return (*sent, row.id, name, domain, row.confidence, row.how and row.how.value, candidates, row.miss)

@@ -36,8 +36,11 @@ BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "name": ("name", "company", "organisation", "organization", "firm", "firma", "unternehmen", "entreprise"),
     "domain": ("domain", "website", "websiteurl", "url", "web", "homepage", "site"),
+    "id": ("id", "identifier", "ticker", "symbol", "tickersymbol"),
     "country": ("country", "countryname", "countrycode", "land", "pays"),
 }
+IDENTIFYING = frozenset({"name", "domain", "id"})
+"""A list needs one of these columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ def rows_of_table(raw: bytes) -> ListRows:
     """Return the rows of a CSV table (also with semicolons or tabs) whose first line names the columns.
 
     Raises:
-        Problem: the table cannot be read, no column is a name or a website, or there are no rows or too many.
+        Problem: the table cannot be read, no column is a name, website or id, or there are no rows or too many.
     """
     if raw.startswith((ZIP_MAGIC, OLE_MAGIC)):
         raise _invalid(IS_EXCEL)
@@ -88,10 +91,10 @@ def rows_of_table(raw: bytes) -> ListRows:
         raise _invalid(str(error)) from None
     _check_count(rows)
     columns = _columns(rows[0].record)
-    if not columns.keys() & {"name", "domain"}:
+    if not columns.keys() & IDENTIFYING:
         names = ", ".join(f"{str(name)[:40]!a}" for name in list(rows[0].record)[:10])
         raise _invalid(
-            f"the first line must name the columns, and one of them name or domain; it has {names}. A list without "
+            f"the first line must name the columns, and one of them name, domain or id; it has {names}. A list without "
             "such a line can be sent as text/plain"
         )
     listed = [
@@ -129,10 +132,10 @@ def rows_of_lines(raw: bytes) -> ListRows:
 
 
 def _names_columns(line: str) -> bool:
-    """Return whether each cell of a line is a heading, and at least one is a heading of names or websites."""
+    """Return whether each cell of a line is a heading, and at least one is a heading of names, websites or ids."""
     cells = [cell for cell in line.strip().split("\t", MAX_CELLS) if cell.strip()]
     fields = [_field_of(cell) for cell in cells]
-    return all(fields) and not {"name", "domain"}.isdisjoint(fields)
+    return all(fields) and not IDENTIFYING.isdisjoint(fields)
 
 
 def _encodable(name: str) -> str:

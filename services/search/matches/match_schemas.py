@@ -20,13 +20,19 @@ Cell = Annotated[
 
 
 class MatchRow(Closed):
-    """One company of the list; a name or a domain is enough. `null` is an empty cell."""
+    """One company of the list; a name, a domain or an id is enough. `null` is an empty cell."""
 
     name: Cell = Field(default="", examples=["Coca Cola"])
     domain: Cell = Field(
         default="", description="A website in any form; also as `website`.", examples=["https://www.coca-cola.com"]
     )
     country: Cell = Field(default="", description="Decides between companies of one name.", examples=["United States"])
+    id: Cell = Field(
+        default="",
+        description="An id of the index, such as a ticker. It decides, unless the name or the domain is another "
+        "company's. If no company has it, the name and the domain decide.",
+        examples=["AAPL"],
+    )
 
     @model_validator(mode="before")
     @classmethod

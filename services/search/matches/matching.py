@@ -5,9 +5,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from similarity.company import Company
 from similarity.index.protocol import CompanyIndex
+from similarity.search.names.comparison import How
+from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import RowMatcher
-from similarity.search.names.rows import ListedCompany, Match
+from similarity.search.names.rows import ListedCompany, Match, is_named
 from similarity.search.searcher import retry_if_retired
 
 from ..wire.problem_documents import reference_of
@@ -37,19 +40,23 @@ class MatchService:
         generation = self.index.live().name
         deadline = self.clock() + SECONDS_TO_SEARCH
         attributes = self.index.attributes()
+        by_id = self.index.get(generation, [row.cells.id for row in listed.rows if row.cells.id])
         matcher = RowMatcher(self.index, generation, attributes, seconds_left=lambda: deadline - self.clock())
 
         def answer(row: ListRow) -> MatchedRow:
             if row.unreadable:
                 return _answer(row, Match(miss=row.unreadable))
+            cells, with_id = row.cells, by_id.get(row.cells.id)
+            # An id that no company has in these letters may be one in others, or an alias.
+            spelled = "" if with_id or cells.domain else cells.id
             asked = ListedCompany(
-                name=without_ticker(row.cells.name), domain=row.cells.domain, country=row.cells.country
+                name=without_ticker(cells.name) or spelled, domain=cells.domain, country=cells.country
             )
             match = matcher.match(asked)
             shorter = without_bare_ticker(asked.name)
             if match.company is None and shorter != asked.name:
                 match = matcher.match(replace(asked, name=shorter))
-            return _answer(row, match)
+            return _answer(row, _with_id(with_id.company, asked, match) if with_id else match)
 
         with ThreadPoolExecutor(self.rows_at_once) as pool:
             answers = list(pool.map(answer, listed.rows))
@@ -59,6 +66,15 @@ class MatchService:
             unused_columns=list(listed.unused_columns),
             generation=generation,
         )
+
+
+def _with_id(company: Company, asked: ListedCompany, match: Match) -> Match:
+    """Return the match of a row with the id of `company`; `match` is that of its name and domain."""
+    other = match.company
+    if other is None or other.id == company.id or (asked.name and is_named(company, asked)):
+        return Match(company, How.ID, confidence_of(How.ID, ""))
+    miss = "the id belongs to one company and the name or domain to another; correct one of them"
+    return Match(candidates=(company, other), miss=miss)
 
 
 def _answer(row: ListRow, match: Match) -> MatchedRow:

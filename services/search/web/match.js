@@ -6,10 +6,11 @@ import { openSavingCompanies } from "./lists.js";
 import { toTop } from "./links.js";
 import { MAX_ANCHORS, current, go } from "./state.js";
 
-// What the service takes for the column of names or of domains (services/search/matches/match_rows.py; a test compares them).
+// What the service takes for the column of names, domains or ids (services/search/matches/match_rows.py; a test compares them).
 const HEADINGS = new Set([
   "name", "company", "organisation", "organization", "firm", "firma", "unternehmen", "entreprise",
   "domain", "website", "websiteurl", "url", "web", "homepage", "site",
+  "id", "identifier", "ticker", "symbol", "tickersymbol",
 ]);
 
 let rows = []; // {key, chosen, box, node}: a line of the list (its key is what was written), and what was made of it

@@ -85,7 +85,10 @@ def answer_failures(app: FastAPI) -> None:
             )
         elif error.status_code == 405:
             refusal = f"{path} does not accept {request.method}"
-            if methods := ", ".join(allowed_methods(app.openapi()["paths"], path)) or headers.get("Allow"):
+            methods = ", ".join(allowed_methods(app.openapi()["paths"], path))
+            if request.method in methods.split(", "):  # but not with a slash in the id
+                methods = ""
+            if methods := methods or headers.get("Allow", ""):
                 headers["Allow"] = methods
                 refusal += f", but {methods}"
             problem = Problem(problems.METHOD_NOT_ALLOWED, f"{refusal}{_slash_hint(path)}; /docs lists the addresses")

@@ -80,6 +80,6 @@ def _refuse_words(asked: FieldFilter, ordinals: Sequence[str]) -> None:
         if isinstance(limit, str):
             raise InvalidFilter(
                 f"{limit!r:.80} is not a number, and {asked.field} is not declared as an ordinal (declared: "
-                f"{', '.join(ordinals) or 'none'}); write a number such as 100, -2.5 or 1e6, or declare its levels "
-                "when you load (--attribute NAME:ordinal=LOW,...,HIGH)"
+                f"{', '.join(ordinals) or 'none'}); write a number such as 100, -2.5 or 1e6 (of a date, its year), or "
+                "declare its type when you load (--attribute NAME:number, or NAME:ordinal=LOW,...,HIGH)"
             )

@@ -162,7 +162,7 @@ def test_a_shortlist_is_excluded_by_a_service_and_from_an_index_alike(
     for place in (("--url", url), ("--index", "own.db")):
         said = run(*asked, "already contacted", *place)
         assert [hit["id"] for hit in json.loads(said.out)] == ["clogs", "zapatos"]
-        assert "there is no list 'nothing'" in run(*asked, "nothing", *place).error
+        assert "there is no list 'nothing'; GET /lists names the saved lists" in run(*asked, "nothing", *place).error
         assert (
             "holds a query, not companies; give the name of a list of companies" in run(*asked, "shoes", *place).error
         )

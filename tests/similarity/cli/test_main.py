@@ -235,10 +235,30 @@ def test_a_table_with_characters_that_the_output_lacks_is_printed(shell: Shell) 
 def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None:
     gone = [json.dumps({"id": each, "deleted": True}) for each in ("bank", "nobody")]
     (shell.folder / "gone.jsonl").write_text("\n".join(gone))
-    assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)
+    assert "it deletes a company, and no row adds one" in shell("ingest", "gone.jsonl", fails=True)
     shell("ingest", shell.write("companies.csv", COMPANIES))
     told = shell("ingest", "gone.jsonl")
     assert "2 rows: 2 applied; 1 deleted\n1 of the ids to delete have no company: nobody\n4 companies in" in told
+
+
+def test_the_size_may_be_an_attribute_that_the_index_declares(shell: Shell) -> None:
+    file = shell.write("sized.csv", [(*row, "7") for row in COMPANIES], header=f"{HEADER},employees")
+    shell("ingest", file, "--attribute", "employees:number")
+    assert "(declared: employees)" in shell("ingest", file, "--size", "employes", fails=True)
+    shell("ingest", file, "--size", "employees")
+    assert "employees:number; size employees" in shell("info")
+
+
+def test_a_filter_of_an_unknown_field_is_told_the_nearest_one_of_the_index(shell: Shell) -> None:
+    file = shell.write("sized.csv", [(*row, "large", "beer") for row in COMPANIES], header=f"{HEADER},cap,sector")
+    shell("ingest", file, "--attribute", "cap:ordinal=small,large", "--attribute", "sector")
+    for text, meant in [
+        ("sectr=beer", "attributes.sector?"),
+        ("cap>=huge", "attributes.cap (ordinal=small,large)?"),
+        ("contry=Ireland", "country?"),
+    ]:
+        assert f"did you mean {meant}" in shell("similar", "brew", "--filter", text, fails=True)
+    assert "did you mean" not in shell("similar", "brew", "--filter", "colour=red", fails=True)
 
 
 def test_rows_that_are_older_than_the_index_are_explained(shell: Shell) -> None:

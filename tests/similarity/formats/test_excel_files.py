@@ -3,7 +3,7 @@
 import io
 import time
 import zipfile
-from datetime import datetime
+from datetime import UTC, datetime
 from datetime import time as clock_time
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import OLE_MAGIC
 from similarity.ingest.files import column_names, count_rows, read_rows, read_stream
+from similarity.ingest.records import Columns, parse_record
 
 
 def workbook(path: Path, *rows: list[object]) -> Path:
@@ -70,6 +71,22 @@ def test_a_formula_is_its_stored_result(tmp_path: Path) -> None:
         workbook(tmp_path / "a.xlsx", ["id", "name"], [1, "=1+1"]), SHEET, "<f>1+1</f><v />", "<f>1+1</f><v>2</v>"
     )
     assert [dict(row.record) for row in read_rows(path)] == [{"id": 1, "name": 2}]
+
+
+def test_a_formula_without_a_stored_result_is_told(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", ["id", "staff", "note"], ["a", "=1+2", "=now()"], ["b", None, "=x"], ["c", 7])
+    changed(path, SHEET, '<c r="C3"><f>x</f><v />', '<c r="C3" t="str"><f>x</f><v></v>')  # an empty text is a result
+    columns = Columns(attributes={"staff": "staff"})
+    parsed = [
+        parse_record(
+            {"name": "A", "description": "Makes things.", **row.record}, columns=columns, now=datetime.now(UTC)
+        )
+        for row in read_rows(path)
+    ]
+    assert parsed[0].warnings == (
+        "attributes.staff: is a formula without a stored result; open the file in Excel and save it; ignored",
+    )
+    assert [each.warnings for each in parsed[1:]] == [(), ()]
 
 
 def test_columns_of_one_name_and_an_empty_sheet_are_refused(tmp_path: Path) -> None:

@@ -67,7 +67,9 @@ def test_the_size_of_a_company_is_its_declared_attribute() -> None:
 
 def test_a_size_without_a_type_is_refused() -> None:
     with pytest.raises(InvalidInput, match="--attribute market_cap:number"):
-        parse_schema(["employees:number"], size="market_cap")
+        AttributeSchema().updated(parse_schema(["employees:number"], size="market_cap"))
+    known = parse_schema(["market_cap:number"])
+    assert known.updated(parse_schema([], size="market_cap")).size == "market_cap"
 
 
 def test_later_declarations_replace_earlier_ones() -> None:

@@ -186,6 +186,18 @@ def test_a_sync_deletes_nothing_if_an_id_in_the_snapshot_is_not_usable(loader: L
     assert loader.companies() == 40
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_a_sync_of_a_file_without_a_usable_row_deletes_nothing(loader: Loader, force: bool) -> None:
+    loader.load(many(3))
+    with pytest.raises(InvalidInput, match=r"no row of .* can be used.*2 rows were rejected.*row 1: name: is empty"):
+        loader.load([record("new", name=""), record("c000", name="")], sync=True, force=force)
+    assert len(loader.rejects.read_text().splitlines()) == 2
+    for rows in ([record("c000"), record("", name="x")], []):
+        with pytest.raises(InvalidInput, match=r"row 2 has no usable id|has column names but no rows"):
+            loader.load(rows, sync=True, force=force)
+    assert loader.companies() == 3
+
+
 def test_values_that_were_left_out_are_counted_by_field(loader: Loader) -> None:
     report = loader.load([record("a", website="http://"), record("b", website="http://"), record("c")])
     assert report.ignored_values == {"domain": 2}

@@ -247,6 +247,18 @@ def test_a_number_with_a_leading_zero_may_be_a_code() -> None:
     assert "'01001' is read as 1001, without its leading zero" in parsed.warnings[0]
 
 
+@pytest.mark.parametrize("cell", ["2019-05-04", "2019-05-04T10:00:00Z", datetime(2019, 5, 4, tzinfo=UTC)])
+def test_the_number_of_a_date_is_its_year_with_a_warning(cell: object) -> None:
+    columns = Columns.from_pairs([], ["founded:number"])
+    parsed = parse_record(RECORD | {"founded": cell}, columns=columns, now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.attributes == {"founded": 2019}
+    assert parsed.ambiguous == {"attributes.founded"}
+    assert "is read as its year, 2019" in parsed.warnings[0]
+    other = parse_record(RECORD | {"founded": "2019-12"}, columns=columns, now=NOW)  # perhaps two years
+    assert "is not a number" in other.warnings[0]
+
+
 @pytest.mark.parametrize(
     ("cell", "tags", "warned"),
     [

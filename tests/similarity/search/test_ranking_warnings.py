@@ -27,7 +27,10 @@ def searcher(tmp_path: Path) -> Iterator[Searcher]:
     companies = [
         make_embedded("a", name="Alpha", country="France", domain="alpha.com", attributes={"size": "small"}),
         make_embedded(
-            "b", name="Beta", country="Germany", attributes={"size": "large", "staff": 12, "founded": "1990"}
+            "b",
+            name="Beta",
+            country="Germany",
+            attributes={"size": "large", "staff": 12, "founded": "1990", "listed": "1995-01-31"},
         ),
         make_embedded("c", name="Gamma", country="France"),
     ]
@@ -67,6 +70,10 @@ FILTERS: dict[str, tuple[list[str], list[str]]] = {
     "a range of texts": (
         ["attributes.founded>=1950"],
         ["attributes.founded has texts, such as '1990', which pass no range: load it with --attribute founded:", EMPTY],
+    ),
+    "a range of dates": (
+        ["attributes.listed>=1950"],
+        ["texts, such as '1995-01-31', which pass no range: load it with --attribute listed:number", EMPTY],
     ),
     "a field that no company has": (["tags=x"], ["no company has a value of tags", EMPTY + "tags"]),
     "two that exclude each other": (["country=Germany", "attributes.size=small"], [EMPTY + "country and attributes"]),

@@ -37,6 +37,11 @@ def test_what_is_no_condition_is_refused(condition: str) -> None:
     assert not re.fullmatch(CONDITION, condition)
 
 
+def test_a_date_as_a_limit_is_told_to_be_written_as_its_year() -> None:
+    with pytest.raises(InvalidFilter, match=r"'2026-01-01' is not a number or a level; .* of a date its year"):
+        filters_of(["attributes.founded>=2026-01-01"])
+
+
 def test_a_new_filter_field_is_in_the_pattern_the_message_and_the_description() -> None:
     program = """
 from similarity.index import filters

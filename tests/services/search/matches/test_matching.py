@@ -113,7 +113,7 @@ def test_the_surest_evidence_decides(
     [found] = match(client, row)
     assert (found["id"], found["how"]) == (company_id, how)
     assert (found["confidence"] is None) == (company_id is None) == (found["company"] is None) == bool(found["miss"])
-    assert found["asked"] == {"name": "", "domain": "", "country": "", **row}
+    assert found["asked"] == {"name": "", "domain": "", "country": "", "id": "", **row}
 
 
 def test_the_beginning_of_one_companys_name_only_is_a_match(client: TestClient) -> None:
@@ -164,6 +164,39 @@ def test_a_table_is_read_by_its_headings(client: TestClient) -> None:
     assert [row["row"] for row in answer["rows"]] == [1, 2, 3, 4]
     assert "has 3 values for 4 columns" in answer["rows"][2]["miss"]
     assert (answer["matched"], answer["generation"]) == (3, "first")
+
+
+@pytest.mark.parametrize("heading", ["ticker", "Symbol", "Ticker Symbol", "ID", "Company ID"])
+def test_a_column_of_ids_decides_and_other_letters_are_found_too(client: TestClient, heading: str) -> None:
+    table = f"{heading},price\nAAPL,200\naapl,200\nCoke,1\nMSFT,400\n"
+    answer = send(client, table.encode(), "text/csv").json()
+    assert [row["id"] for row in answer["rows"]] == ["AAPL", "AAPL", "Coke", None]  # "Coke" is another's alias
+    assert [row["how"] for row in answer["rows"]] == ["id", "id", "id", None]
+    assert answer["unused_columns"] == ["price"]
+    [_, first, *_] = csv.reader(send(client, table.encode(), "text/csv", Accept="text/csv").text.splitlines())
+    assert first[:2] == ["1", "AAPL"]
+
+
+@pytest.mark.parametrize(
+    ("row", "company_id", "how"),
+    [
+        ({"id": "delta-gr", "name": "Delta"}, "delta-gr", "id"),
+        ({"id": "AAPL", "name": "Apple Incorporated"}, "AAPL", "id"),
+        ({"id": "AAPL", "domain": "unknown.com"}, "AAPL", "id"),
+        ({"id": "other", "name": "Volvo Group"}, "volvo", "name"),
+        ({"id": "other", "domain": "delta.gr"}, "delta-gr", "domain"),
+        ({"id": "AAPL", "name": "Volvo Group"}, None, None),
+        ({"id": "AAPL", "domain": "delta.gr"}, None, None),
+    ],
+)
+def test_an_id_beside_a_name_decides_unless_the_name_is_anothers(
+    client: TestClient, row: dict[str, str], company_id: str | None, how: str | None
+) -> None:
+    [found] = match(client, row)
+    assert (found["id"], found["how"]) == (company_id, how)
+    if company_id is None:
+        assert found["miss"].startswith("the id belongs to one company and the name or domain to another")
+        assert len(found["candidates"]) == 2
 
 
 def test_columns_are_found_as_in_loads_and_the_others_are_named(client: TestClient) -> None:
@@ -288,7 +321,7 @@ def test_lists_of_spreadsheets_are_decoded(client: TestClient, kind: str, encodi
         (b"a\n" * (MAX_ROWS + 1), "text/plain", "more than 5,000 rows"),
         (b"", "text/csv", "the file is empty"),
         (b"name\n", "text/csv", "the list has no rows"),
-        (b"price,weight\n1,2\n", "text/csv", "one of them name or domain; it has 'price', 'weight'"),
+        (b"price,weight\n1,2\n", "text/csv", "one of them name, domain or id; it has 'price', 'weight'"),
         (b"name,name\n1,2\n", "text/csv", "occurs twice"),
         (b",".join(b"c%d" % number for number in range(200_000)) + b",c1\n", "text/csv", "occurs twice"),
         (b"PK\x03\x04 and more", "text/csv", "Excel file or an archive; save the list as CSV"),
@@ -356,7 +389,7 @@ def test_a_null_is_an_empty_cell_of_its_row(client: TestClient) -> None:
     found = answer.json()["rows"]
     assert [row["id"] for row in found] == [None, "cola", "delta-gr"]
     assert "neither a name nor a domain" in found[0]["miss"]
-    assert found[0]["asked"] == {"name": "", "domain": "", "country": ""}
+    assert found[0]["asked"] == {"name": "", "domain": "", "country": "", "id": ""}
 
 
 def test_a_website_is_a_domain_in_json_too(client: TestClient) -> None:
