@@ -246,7 +246,7 @@ def test_the_size_may_be_an_attribute_that_the_index_declares(shell: Shell) -> N
     shell("ingest", file, "--attribute", "employees:number")
     assert "(declared: employees)" in shell("ingest", file, "--size", "employes", fails=True)
     shell("ingest", file, "--size", "employees")
-    assert "employees:number; size employees" in shell("info")
+    assert "attribute   employees: number, the size" in shell("info")
 
 
 def test_a_filter_of_an_unknown_field_is_told_the_nearest_one_of_the_index(shell: Shell) -> None:
