@@ -12,6 +12,7 @@ from .authentication import Authentication, Keys
 from .concurrency import Admission, Gate, Gates, is_heavy
 from .envelope import REQUEST_ID, Envelope
 from .heads import ANY, LOCAL_NAMES, Heads
+from .health_checks import HealthChecks
 from .lifecycle import Lifecycle
 from .limits import Bodies
 from .metrics import ServiceMetrics
@@ -107,6 +108,7 @@ def guard(app: FastAPI, guards: Guards) -> None:
         most_bytes=settings.head_bytes,
     )
     app.add_middleware(Telemetry, metrics=guards.metrics, tracing=guards.tracing, clients=settings.log_clients)
+    app.add_middleware(HealthChecks, names=guards.names)
     app.add_middleware(Envelope, lifecycle=guards.lifecycle)
     app.add_middleware(Shedding, gates=gates, shed=guards.shed)
 

@@ -68,9 +68,8 @@ class Heads:
         return None
 
     def _unwanted(self, scope: Scope) -> Problem | None:
-        host = (header(scope, b"host") or b"").decode("latin-1").lower()
-        name = host_name(host)
-        if ANY not in self.names and name not in self.names and not _is_address(name):
+        host = host_of(scope)
+        if not is_known(host, self.names):
             shown = json.dumps(host[:100])
             return Problem(problems.UNKNOWN_HOST, f"{shown} is no name of this service; add it to its settings")
         if self.lifecycle.stopping and scope["path"] == "/readyz":
@@ -95,6 +94,17 @@ def ambiguous_length(scope: Scope) -> bool:
     if header(scope, b"transfer-encoding") is None:
         return False
     return scope["http_version"] == "1.0" or header(scope, b"content-length") is not None
+
+
+def host_of(scope: Scope) -> str:
+    """Return the `Host` of a request, in lower case."""
+    return (header(scope, b"host") or b"").decode("latin-1").lower()
+
+
+def is_known(host: str, names: Collection[str]) -> bool:
+    """Return whether a request with this `Host` is for one of `names`, for any if ANY is one, or for an IP address."""
+    name = host_name(host)
+    return ANY in names or name in names or _is_address(name)
 
 
 def host_name(host: str) -> str:

@@ -10,6 +10,9 @@ from ..wire.problem_documents import Problem, problem_response
 REFUSED = "similarity.refused"
 """Key in the ASGI scope. Its value is the slug of the problem with which the request was refused."""
 
+WAITS = "similarity.waits"
+"""Key in the state of an ASGI scope: the request waits, and its connection counts as idle."""
+
 CLOSE = {"Connection": "close"}
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
 OPEN_PATHS = HEALTH_PATHS | {"/", "/docs", "/openapi.json"}
@@ -22,6 +25,11 @@ def is_open(path: str) -> bool:
     They read no body, and use no permit and no rate-limit token, so requests without a key cannot use these up.
     """
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
+
+
+def is_health_check(scope: Scope) -> bool:
+    """Return whether a request is a health check."""
+    return scope["path"] in HEALTH_PATHS and scope["method"] == "GET"
 
 
 async def refuse(

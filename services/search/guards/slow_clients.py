@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .careful_parser import CarefulParser
 from .connections import BEYOND_LIMIT, Connections
 from .envelope import closing_answer
-from .refusals import network_of
+from .refusals import WAITS, network_of
 
 SECONDS_UNTIL_COUNTED = 0.1
 # Browsers, proxies and HTTP libraries wait for a response before they send the next request. A client that does not
@@ -67,8 +67,10 @@ class ConnectionWithDeadlines(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is in progress and the client has read the last response completely."""
-        return self.cycle is None or (self.cycle.response_complete and not self.flow.write_paused)
+        """Whether no request is in progress and the client has read the last response completely, or it waits."""
+        if self.cycle is None or WAITS in self.cycle.scope["state"]:
+            return True
+        return self.cycle.response_complete and not self.flow.write_paused
 
     @property
     def unread(self) -> int:

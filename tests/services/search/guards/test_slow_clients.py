@@ -17,6 +17,7 @@ from uvicorn.protocols.http import flow_control, h11_impl
 from services.search.guards import lifecycle, slow_clients
 from services.search.guards.concurrency import Admission, Gate, Gates
 from services.search.guards.connections import Connections
+from services.search.guards.refusals import WAITS
 from services.search.guards.slow_clients import connection_with_deadlines
 from tests.services.search.asgi import Inner
 
@@ -322,6 +323,24 @@ def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None
         b"HTTP/1.1 200 OK",
     ]
     assert len(inner.scopes) == 2
+
+
+@pytest.mark.parametrize("state", [{WAITS: True}, {}])
+def test_a_connection_whose_request_only_waits_makes_room_for_a_new_one(state: dict[str, bool]) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"].update(state)
+        await Inner(seconds=0.4)(scope, receive, send)
+
+    async def talk(port: int) -> bytes:
+        waiting = asyncio.create_task(sent(port, HEAD))
+        await asyncio.sleep(0.1)
+        late = asyncio.create_task(sent(port, HEAD))
+        got, _ = await waiting
+        await late
+        return got
+
+    got = with_server(app, talk, open_connections=Connections(most=1), head_seconds=1.0)
+    assert (got == b"") is bool(state)
 
 
 def test_requests_that_are_sent_ahead_leave_the_others_time(monkeypatch: pytest.MonkeyPatch) -> None:
