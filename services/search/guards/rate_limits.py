@@ -85,19 +85,19 @@ class TokenBuckets:
 class AddressLimits:
     """Limits by client address what needs no key: open paths, and OPTIONS, which browsers send without one (CORS).
 
-    An address over `allowance` gets 429 and loses its connection, and with it the requests that it has pipelined.
-    Health checks are not counted here (`HealthChecks`).
+    An address without tokens of `strangers` gets 429 and loses its connection. Health checks are not counted
+    here (`HealthChecks`).
     """
 
-    def __init__(self, app: ASGIApp, *, allowance: Allowance, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, app: ASGIApp, *, strangers: TokenBuckets) -> None:
         self._app = app
-        self._open = TokenBuckets(allowance, clock=clock)
+        self._strangers = strangers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
         if scope["type"] == "http" and self._counts(scope):
             try:
-                _take(self._open, client_address(scope), "this address")
+                take(self._strangers, client_address(scope), "this address")
             except Problem as problem:
                 await refuse(problem, scope, receive, send, headers=CLOSE)
                 return
@@ -144,15 +144,15 @@ class RateLimits:
     def _take(self, scope: Scope) -> None:
         name = caller_name(scope)
 
-        def take(cost: float, paid: float = 0.0) -> None:
-            _take(self._callers, name, "this caller", cost, paid)
-            _take(self._process, "", "the whole service", cost, paid)
+        def pay(cost: float, paid: float = 0.0) -> None:
+            take(self._callers, name, "this caller", cost, paid)
+            take(self._process, "", "the whole service", cost, paid)
 
         if self._heavy(scope):
-            take(HEAVY_COST)
+            pay(HEAVY_COST)
         else:
-            take(1.0)
-            scope[PAY_THE_REST] = lambda: take(HEAVY_COST, paid=1.0)
+            pay(1.0)
+            scope[PAY_THE_REST] = lambda: pay(HEAVY_COST, paid=1.0)
 
     def _telling(self, scope: Scope, send: Send) -> Send:
         buckets, name = self._callers, caller_name(scope)
@@ -170,7 +170,7 @@ class RateLimits:
         return telling
 
 
-def _take(buckets: TokenBuckets | None, name: str, whose: str, cost: float = 1.0, paid: float = 0.0) -> None:
+def take(buckets: TokenBuckets | None, name: str, whose: str, cost: float = 1.0, paid: float = 0.0) -> None:
     """Take the unpaid part of `cost`; without `buckets` there is no limit.
 
     Raises:

@@ -52,6 +52,11 @@ def secret_in(authorization: bytes | None) -> bytes | None:
     return words[1] if len(words) == 2 and words[0].lower() == b"bearer" else None
 
 
+def secret_of(scope: Scope) -> bytes | None:
+    """Return the secret of a request (see `secret_in`); None if it has none."""
+    return secret_in(header(scope, b"authorization"))
+
+
 def client_address(scope: Scope) -> str:
     """Return the client's address as rate limits count it (see `network_of`)."""
     client = scope.get("client")

@@ -80,7 +80,7 @@ def limits(inner: Inner, clock: Clock, *, caller: float = 3, process: float = 10
 
 def both(inner: Inner) -> AddressLimits:
     """Limits of addresses around those of callers."""
-    return AddressLimits(limits(inner, Clock(), process=1), allowance=Allowance(1, 2), clock=Clock())
+    return AddressLimits(limits(inner, Clock(), process=1), strangers=TokenBuckets(Allowance(1, 2), clock=Clock()))
 
 
 def by(name: str, path: str = "/similar/acme") -> Scope:
