@@ -4,19 +4,19 @@ There are three reasons for one thread. A writer must not have two batches in pr
 (`similarity.ingest.writer_leases`). A Kafka producer must be used by one thread. Encoder and disk handle large batches
 more efficiently.
 
-Requests wait in a queue. The thread takes the queued requests, commits them as one batch, and gives each request its
-own results. Requests that arrive during a commit form the next batch; there is no delay to fill a batch.
+Requests wait in a queue. The thread takes queued requests, commits them as one batch, and gives each request its own
+results. Requests that arrive during a commit wait for a later batch; there is no delay to fill a batch. Callers take
+turns, and batches are small, so that a caller waits little longer for its write while another one sends many.
 """
 
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, count, islice
 from typing import Protocol, TypeAlias
 
 from similarity.company import DeletedCompany
@@ -31,8 +31,11 @@ from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
 MAX_WAITING_REQUESTS = 16
-FULL_BATCH_CHANGES = 256
-"""A batch that has this many changes takes no further requests; its last request may exceed it."""
+FULL_BATCH_CHANGES = 4
+"""Maximum number of changes in a batch of several requests.
+
+All other writes wait while a batch is encoded and stored: about 10 ms, and 10 ms more for each long description.
+"""
 MAX_WAIT_SECONDS = 20.0
 """Maximum duration of `GroupCommit.write`, in the queue and during the commit together.
 
@@ -80,7 +83,7 @@ class Destination(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Request:
     """The changes of one request, with the caller and the id of the request for the audit record."""
 
@@ -109,7 +112,9 @@ class GroupCommit:
         self._audit = audit or AuditRecord(None)
         self._max_waiting = max_waiting
         self._max_wait_seconds = max_wait_seconds
-        self._queue: deque[_Request] = deque()
+        self._queue: list[_Request] = []
+        self._turns = count(1)
+        self._last_turns: dict[str, int] = {}  # the number of the last turn of each caller
         self._waiting = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -198,10 +203,23 @@ class GroupCommit:
         return batch
 
     def _dequeue(self) -> list[_Request]:
-        """Remove requests from the queue, at least one, until they have FULL_BATCH_CHANGES; return them."""
-        requests = [self._queue.popleft()]
-        while self._queue and sum(len(request.changes) for request in requests) < FULL_BATCH_CHANGES:
-            requests.append(self._queue.popleft())
+        """Remove requests from the queue, at least one, and return them.
+
+        If several callers wait, these are the oldest request of each, in the order of their last turns; otherwise the
+        requests of the only caller. A request that would exceed FULL_BATCH_CHANGES has to wait.
+        """
+        oldest: dict[str, _Request] = {}
+        for request in self._queue:
+            oldest.setdefault(request.who, request)
+        in_turn = sorted(oldest.values(), key=lambda request: self._last_turns.get(request.who, 0))
+        if len(in_turn) == 1:
+            in_turn = list(self._queue)
+        sizes = accumulate(len(request.changes) for request in in_turn)
+        fitting = [request for request, size in zip(in_turn, sizes, strict=True) if size <= FULL_BATCH_CHANGES]
+        requests = fitting or in_turn[:1]
+        for request in requests:
+            self._queue.remove(request)
+            self._last_turns[request.who] = next(self._turns)
         return requests
 
 

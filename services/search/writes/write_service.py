@@ -35,13 +35,12 @@ from similarity.upkeep.erasure import not_stored
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from ..wire.problems import Kind
-from .group_commit import STORED, GroupCommit, Written
+from .group_commit import FULL_BATCH_CHANGES, STORED, GroupCommit, Written
 from .write_records import Line, company_of_body, deletion, read_line
 from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 
-BULK_LINES_AT_ONCE = 16
 BULK_CHARACTERS_AT_ONCE = 300_000
-"""Other writes wait while a part of a bulk is encoded and stored: 128 descriptions took over a second."""
+"""Other writes wait while a part of a bulk upload is encoded and stored."""
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
 NO_VECTOR = (
@@ -181,7 +180,7 @@ def _parts(lines: Sequence[Line]) -> Iterator[list[Line]]:
     for line in lines:
         change = line.parsed.change if line.parsed else None
         length = change.company.characters() if change and not isinstance(change, DeletedCompany) else 0
-        if part and (len(part) == BULK_LINES_AT_ONCE or characters + length > BULK_CHARACTERS_AT_ONCE):
+        if part and (len(part) == FULL_BATCH_CHANGES or characters + length > BULK_CHARACTERS_AT_ONCE):
             yield part
             part, characters = [], 0
         part.append(line)
