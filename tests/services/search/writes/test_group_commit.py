@@ -114,8 +114,8 @@ def test_a_write_does_not_wait_for_those_that_another_caller_sent_before() -> No
     assert batches_of("bulk 1", "bulk 2 3 4 5", "bulk 6", "bulk 7", "other 8") == ["1", "8", "2 3 4 5", "6 7"]
 
 
-def test_a_batch_has_one_request_of_each_of_several_callers_that_wait() -> None:
-    assert batches_of("a 1", "a 2", "a 3", "b 4", "b 5", "c 6") == ["1", "4 6 2", "5 3"]
+def test_callers_take_turns() -> None:
+    assert batches_of("a 1", "a 2", "b 3", "a 4", "b 5", "c 6", "a 7 8 9") == ["1", "3 5", "6", "2 4", "7 8 9"]
 
 
 def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
