@@ -13,7 +13,7 @@ DEMO   := var/demo.db
 RELEASE := var/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint test-unit test-harness servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench docs env lock openapi release-check clean
+.PHONY: help demo test lint test-unit test-harness servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench docs env lock openapi release-check release clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -130,6 +130,14 @@ release-check: $(VENV)/dev  ## Build sdist and wheel, install the wheel with all
 	@command -v syft > /dev/null || { echo "No SBOM: syft is not installed (docs/releasing.md)."; exit 0; }; \
 	  syft scan dir:$(RELEASE)/venv --quiet --source-name company-similarity --exclude '**/direct_url.json' \
 	    --output cyclonedx-json=$(RELEASE)/sbom.cdx.json
+
+release: release-check test-docker  ## Build and try all of a release: sdist, wheel, images, and SBOMs if there is syft
+	@for name in search pipelines training; do \
+	  image=company-similarity/$$name:$$($(BIN)/hatchling version) && \
+	  docker build --quiet --file deploy/images/$$name.Dockerfile --tag $$image --build-arg REVISION=$$(git rev-parse HEAD) . && \
+	  { ! command -v syft > /dev/null || syft scan docker:$$image --quiet --output cyclonedx-json=$(RELEASE)/$$name.cdx.json; } \
+	    || exit 1; \
+	done
 
 clean:  ## Remove what the other targets made (not your data)
 	rm -rf $(VENV) var .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -31,10 +31,10 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations import gate
 from similarity.generations.filling import Filled, Filler, IdRange, Pace, id_ranges
 from similarity.generations.new import new_generation
-from similarity.generations.plan import documents_in
+from similarity.generations.plan import documents_in, former_bundles, previous_generations
 from similarity.generations.reembed import FillPass, Options, ReembedReport, reembed
 from similarity.index.bundle_store import keep_bundle
-from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+from similarity.index.protocol import CompanyIndex, Generation
 
 RANGE_DOCUMENTS = 5_000
 """Documents in a range: some minutes of work, so that workers end at about the same time and a retry repeats little."""
@@ -148,21 +148,19 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, pipeline_options: Pip
     return reembed(resources.index, candidate, encoder=encoder, now=utc_now(), options=run_options)
 
 
-def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
-    """Check that a scheduled run does not promote a bundle that was rolled back.
+def refuse_former(index: CompanyIndex, bundle: ModelBundle) -> None:
+    """Check that a scheduled run does not make a bundle live again that was replaced or rolled back.
 
     Raises:
-        InvalidInput: a previous generation has this bundle, and the live generation has another.
+        InvalidInput: the bundle was live before, and another one is live now.
     """
-    if index.live().bundle_id == bundle.bundle_id:
-        return
-    for generation in index.generations():
-        if generation.state is GenerationState.PREVIOUS and generation.bundle_id == bundle.bundle_id:
-            raise InvalidInput(
-                f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; add a "
-                "newer bundle, or make this one live again: similarity generations promote "
-                f"{generation.name} --without-gate"
-            )
+    if bundle.bundle_id in former_bundles(index):
+        kept = (each for each in previous_generations(index) if each.bundle_id == bundle.bundle_id)
+        again = next((f"promote {each.name}" for each in kept), f"reembed --bundle {bundle.folder}")
+        raise InvalidInput(
+            f"the bundle {bundle.folder} was live before, and was rolled back or replaced; add a newer bundle, or make "
+            f"this one live again: similarity generations {again} --without-gate"
+        )
 
 
 def succeeded(report: ReembedReport, options: ReembedOptions) -> bool:
@@ -221,12 +219,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = ReembedOptions(worker_settings=worker_settings, **same_named(given, ReembedOptions))
 
     def run() -> ReembedReport:
-        if given.bundle:
-            bundle = ModelBundle.load(given.bundle)
-        else:
-            bundle = newest_bundle(given.models)
+        bundle = ModelBundle.load(given.bundle) if given.bundle else newest_bundle(given.models)
+        if given.models or given.cron:  # a single run of a named bundle is started by a person
             resources = worker_settings.open()  # a variable, because the index is closed when the object is deleted
-            refuse_rolled_back(resources.index, bundle)
+            refuse_former(resources.index, bundle)
         report = run_once(bundle, options, beam_options(rest, bounded=True))
         say(summary(report))
         return report

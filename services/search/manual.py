@@ -1,5 +1,6 @@
 """The API's manual at /docs: plain HTML made from the OpenAPI document, without files from other hosts."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, TypeAlias
@@ -120,8 +121,10 @@ def _contents(title: str, described: JsonObject) -> Iterator[str]:
 
 def _object(name: str, schema: JsonObject) -> str:
     description = _prose(schema.get("description", ""))
+    examples = "".join(f"<pre>{escape(json.dumps(each))}</pre>\n" for each in schema.get("examples", []))
     return (
-        f'<section><h3 id="{name}">{name}</h3>\n<p>{description}</p>\n{_table("Members", _members(schema))}</section>'
+        f'<section><h3 id="{name}">{name}</h3>\n<p>{description}</p>\n{examples}'
+        f"{_table('Members', _members(schema))}</section>"
     )
 
 

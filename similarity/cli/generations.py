@@ -261,18 +261,14 @@ def retire(
     """
     from similarity.generations.gate import generation_named
     from similarity.generations.promotion import retire as run
-    from similarity.generations.promotion import rolled_back_hints
 
     with opened(index) as work:
         generation = generation_named(work.index, name)
         stats = work.index.stats(name)
-        hints = rolled_back_hints(work.index)
         if not dry_run:
             run(work.audited, name)
     done = "would be removed" if dry_run else "removed"
     typer.echo(f"{name} ({generation.state}, {stats.companies:,} companies) {done}")
-    if name in hints:
-        typer.echo(hints[name])
 
 
 def _gate(work: Opened, judged: Path, trained_on: Path | None, *, floor: float = 0.5) -> "Gate":

@@ -70,17 +70,14 @@ def prune(
     Example: `similarity generations prune --keep 1 --older-than 7 --dry-run`
     """
     from similarity.company import utc_now
-    from similarity.generations.promotion import rolled_back_hints
     from similarity.generations.retention import prune as run
 
     with opened(index) as work:
-        hints = rolled_back_hints(work.index)
         names = run(work.audited, keep=keep, older_than=timedelta(days=older_than), now=utc_now(), dry_run=dry_run)
     done = "would be removed" if dry_run else "removed"
     kept = f"generations replaced, or if unfinished created, less than {older_than:g} days ago are kept (--older-than)"
     hint = f"; {kept}" if older_than else ""
-    lines = [f"{name} {done}" for name in names] + [hints[name] for name in names if name in hints]
-    typer.echo("\n".join(lines) or f"nothing {done}{hint}")
+    typer.echo("\n".join(f"{name} {done}" for name in names) or f"nothing {done}{hint}")
 
 
 @maintenance.command()

@@ -22,6 +22,8 @@ RANKER_FIGURE = "ranker_"
 @info_backup_erase_commands.command()
 def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
     """Show the index's generations and the model bundle."""
+    from similarity.generations.plan import former_bundles
+
     with opened(index, bundle) as work:
         loaded = work.bundle()
         base_model, folder = printable(loaded.manifest.base_model), printable(str(loaded.folder))
@@ -46,6 +48,8 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
             typer.echo(f"            reads {', '.join(generation.languages)}; languages: {languages or 'none yet'}")
             for line in ranker_lines(generation.ranker):
                 typer.echo(f"            {line}")
+        if former := ", ".join(sorted(former_bundles(work.index))):
+            typer.echo(f"former      bundles that were live; no schedule makes them live again: {former}")
 
 
 @info_backup_erase_commands.command()

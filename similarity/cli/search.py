@@ -164,7 +164,7 @@ def _similar_in_index(
     except UnknownCompany as error:
         is_text = " " in error.reference.strip()
         hint = "; to describe a company in your own words, use --text" if is_text else ""
-        hint = hint if error.suggestions else "; give the text with --text"
+        hint = "; give the text with --text" if error.is_unlike_all or not error.suggestions else hint
         raise InvalidInput(f"{error}{hint}") from None
     left_out = skipped([str(each.error) for each in ranking.unresolved], skip=skip_unknown)
     resolved = (*ranking.anchors, *ranking.negatives)

@@ -87,6 +87,19 @@ def previous_generations(index: CompanyIndex) -> list[Generation]:
     return sorted(previous, key=lambda generation: generation.promotion, reverse=True)
 
 
+def former_bundles(index: CompanyIndex) -> set[str]:
+    """Return the ids of the bundles that were live and are not now, also if their generations were retired.
+
+    They were replaced or rolled back, so a schedule does not make them live again.
+    """
+    known = index.generations()
+    live, previous = (
+        {generation.bundle_id for generation in known if generation.state is state}
+        for state in (GenerationState.LIVE, GenerationState.PREVIOUS)
+    )
+    return previous.union(index.retired_bundles()) - live
+
+
 def made_since(index: CompanyIndex, name: str) -> set[str]:
     """Return the names of a generation and of all newer ones. If one of these is previous, it was rolled back."""
     oldest_first = [generation.name for generation in index.generations()]

@@ -176,24 +176,8 @@ def _rollback_target(index: CompanyIndex, *, force: bool) -> str:
         message += f". If {target} was not rolled back, because {live} is an import that was promoted later: "
         message += "similarity generations rollback --force"
     if older := previous[len(rolled_back) :]:
-        hints = "".join(f". {hint}" for name, hint in rolled_back_hints(index).items() if name in rolled_back)
-        message += f". To go back to {older[0].name}: retire {', '.join(rolled_back)}, then roll back{hints}"
+        message += f". To go back to {older[0].name}: retire {', '.join(rolled_back)}, then roll back"
     raise GenerationConflict(message)
-
-
-def rolled_back_hints(index: CompanyIndex) -> dict[str, str]:
-    """Return what to do when a generation of another bundle that was rolled back is removed, by name.
-
-    While it exists, a schedule does not promote its bundle again.
-    """
-    previous = previous_generations(index)
-    live = index.live() if previous else None
-    return {
-        each.name: f"{each.name} was rolled back: take its bundle {each.bundle_id} out of the folder of new models, or "
-        "the next scheduled re-embed makes it live again"
-        for each in previous
-        if live and each.name in made_since(index, live.name) and each.bundle_id not in (live.bundle_id, IMPORTED)
-    }
 
 
 def retire(index: CompanyIndex, name: str) -> None:

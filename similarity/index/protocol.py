@@ -210,6 +210,9 @@ class CompanyIndex(Protocol):
     def retire(self, name: str) -> None:
         """Remove a generation with all its documents. Raises GenerationConflict if it is live."""
 
+    def retired_bundles(self) -> frozenset[str]:
+        """Return the ids of the bundles of all generations that were live and then retired."""
+
     @property
     def ledger(self) -> "ErasureLedger":
         """The ledger of erasures; it belongs to no generation."""
@@ -329,10 +332,7 @@ class CompanyIndex(Protocol):
     def versions(
         self, generation: str, *, after: str = "", batch_size: int = 10_000
     ) -> Iterator[list[DocumentVersion]]:
-        """Yield the stored version of every document, tombstones included, by ascending id after `after`, in batches.
-
-        It is faster than `scan`, for comparing generations.
-        """
+        """Yield the versions of the documents that `scan` yields. It is faster, for comparing generations."""
 
     def compact(self, generation: str) -> bool:
         """Remove replaced and deleted documents from the disk; may take long. For erasures, and before serving.

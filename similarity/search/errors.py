@@ -19,8 +19,9 @@ def labelled(company: Company) -> str:
 class UnknownCompany(InvalidInput):
     """No company matches `reference`. `suggestions`: companies with similar names, best first.
 
-    `is_unlike_all`: whether similar names were searched and none was found. `is_described`: whether only the
-    description of the first suggestion, and not its name, has the words of `reference`.
+    `is_unlike_all`: whether similar names were searched and none was found; the suggestions are then companies whose
+    names begin with the same letters. `is_described`: whether only the description of the first suggestion, and not its
+    name, has the words of `reference`.
     """
 
     def __init__(
@@ -32,19 +33,24 @@ class UnknownCompany(InvalidInput):
         is_described: bool = False,
     ) -> None:
         advice = ""
-        if suggestions and is_described:
+        if is_unlike_all:
+            is_foreign = any(map(str.isalpha, reference)) and not LATIN.search(reference)
+            names = "try its name in Latin letters, " if is_foreign else ""
+            alike = ", ".join(f"{each.name} ({each.id})" for each in suggestions)
+            beginning = f"; names that begin alike: {alike}" if alike else ""
+            advice = (
+                f", or a similar one{beginning}; {names}describe what it does in a text instead, or add the company"
+            )
+        elif suggestions and is_described:
             advice = f"; the description of {suggestions[0].name} ({suggestions[0].id}) mentions it"
         elif suggestions:
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
-        elif is_unlike_all:
-            is_foreign = any(map(str.isalpha, reference)) and not LATIN.search(reference)
-            names = "try its name in Latin letters, " if is_foreign else ""
-            advice = f", or a similar one; {names}describe what it does in a text instead, or add the company"
         if "," in reference:
             advice += "; if these are several companies, give them one by one"
         super().__init__(f"no company has the id, domain, name or alias {reference!r}{advice}")
         self.reference = reference
         self.suggestions = tuple(suggestions)
+        self.is_unlike_all = is_unlike_all
 
 
 class AmbiguousCompany(InvalidInput):

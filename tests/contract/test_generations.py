@@ -5,6 +5,7 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
+from similarity.generations.plan import former_bundles
 from similarity.index.protocol import CompanyIndex, GenerationState
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import Ranker
@@ -138,6 +139,32 @@ def test_a_name_can_be_used_again_after_retiring(index: CompanyIndex) -> None:
     index.upsert("first", [make_embedded("new", vector=unit_vector(1))])
     assert index.stats("first").companies == 1
     assert [hit.company.id for hit in index.similar("first", unit_vector(1), k=5).hits] == ["new"]
+
+
+def test_a_bundle_that_was_rolled_back_is_remembered_after_its_generation_is_retired(index: CompanyIndex) -> None:
+    add_live(index, "first", bundle_id="old")
+    add_live(index, "second", bundle_id="new")
+    index.rollback()
+    assert former_bundles(index) == {"new"}
+    assert not index.retired_bundles()
+    index.retire("second")
+    index.retire(add_candidate(index, "third", bundle_id="never-live"))
+    assert former_bundles(index) == {"new"}
+    assert index.retired_bundles() == {"new"}
+    add_live(index, "second", bundle_id="new")
+    assert former_bundles(index) == {"old"}
+    index.rollback()
+    assert former_bundles(index) == {"new"}
+
+
+def test_the_bundle_that_is_live_is_none_of_those_left(index: CompanyIndex) -> None:
+    """A copy of a generation has its bundle."""
+    add_live(index, "first", bundle_id="old")
+    add_live(index, "copy", bundle_id="old")
+    index.retire("first")
+    assert former_bundles(index) == set()
+    add_live(index, "second", bundle_id="new")
+    assert former_bundles(index) == {"old"}
 
 
 def test_a_withdrawn_candidate_is_building_again_and_not_written_to(index: CompanyIndex) -> None:

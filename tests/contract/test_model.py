@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from similarity.company import EPOCH, DeletedCompany, EmbeddedCompany, name_key
 from similarity.errors import GenerationConflict
+from similarity.generations.plan import former_bundles
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, GenerationState, WriteOutcome
 from tests.contract.steps import outcomes
@@ -53,6 +54,7 @@ DELETES = st.builds(
 
 @dataclass
 class ModelGeneration:
+    bundle: str
     state: GenerationState = GenerationState.BUILDING
     went_live: int = 0
     documents: dict[str, Document] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class IndexHistory(RuleBasedStateMachine):
         super().__init__()
         self.index = self.open_index()
         self.model: dict[str, ModelGeneration] = {}
+        self.bundles_once_live: set[str] = set()
         self.made = 0
         self.steps = 0
         self.states: dict[str, GenerationState] = {}
@@ -106,19 +109,20 @@ class IndexHistory(RuleBasedStateMachine):
         self.steps += 1
         self.model[name].state = GenerationState.LIVE
         self.model[name].went_live = self.steps
+        self.bundles_once_live.add(self.model[name].bundle)
 
     @initialize(documents=st.lists(WRITES, min_size=4, max_size=8))
     def begin_with_a_live_generation(self, documents: list[Document]) -> None:
-        self.create(promoted=True)
+        self.create(promoted=True, bundle="b0")
         self.write("g0", documents)
 
     @precondition(lambda self: len(self.model) < 3)
-    @rule(promoted=st.booleans())
-    def create(self, promoted: bool) -> None:
+    @rule(promoted=st.booleans(), bundle=st.sampled_from(["b0", "b1", "b2"]))
+    def create(self, promoted: bool, bundle: str) -> None:
         name = f"g{self.made}"
         self.made += 1
-        self.index.create_generation(make_generation(name))
-        self.model[name] = ModelGeneration()
+        self.index.create_generation(make_generation(name, bundle_id=bundle))
+        self.model[name] = ModelGeneration(bundle)
         if promoted:
             self.index.register_candidate(name)
             self.index.promote(name)
@@ -241,6 +245,11 @@ class IndexHistory(RuleBasedStateMachine):
         revision = self.index.revision()
         assert revision > self.revision if states != self.states else revision == self.revision
         self.states, self.revision = states, revision
+
+    @invariant()
+    def former_bundles_are_those_that_were_live(self) -> None:
+        live = {self.model[name].bundle for name in self.named(GenerationState.LIVE)}
+        assert former_bundles(self.index) == self.bundles_once_live - live
 
     @invariant()
     def documents_are_those_of_the_model(self) -> None:

@@ -198,6 +198,7 @@ def test_a_contested_name_offers_its_candidates(page: Any) -> None:
     above, below = heading.bounding_box(), page.locator("#message .detail").bounding_box()
     assert below["y"] >= above["y"] + above["height"]
     expect(page.locator("#message").get_by_role("link")).to_have_count(2)
+    expect(page.locator("#message").get_by_role("button")).to_have_text(["Describe it instead", "Add it"])
 
 
 def test_an_empty_index_says_how_to_fill_it(opened: Opened, tmp_path: Path) -> None:

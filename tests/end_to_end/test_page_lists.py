@@ -1,6 +1,7 @@
 """Lists: questions that are kept by name, and names that are pasted."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,6 +224,20 @@ def test_a_table_is_read_by_its_columns(sample: Any) -> None:
     sample.goto("/")
     dialog = pasted(sample, "name,domain\nSome brewer,theheinekencompany.com\n")
     expect(dialog.locator("#matches tr").first).to_contain_text("Heineken N.V.", use_inner_text=True)
+
+
+def test_an_excel_file_is_no_text(sample: Any, tmp_path: Path) -> None:
+    sheet, table = tmp_path / "list.xlsx", tmp_path / "list.csv"
+    sheet.write_bytes(b"PK\x03\x04...")
+    table.write_text("name\nStarbucks\n")
+    sample.goto("/")
+    sample.get_by_role("button", name="Paste a list").click()
+    dialog = sample.get_by_role("dialog", name="Paste a list")
+    dialog.get_by_label("Open a CSV file").set_input_files(sheet)
+    expect(dialog.get_by_role("alert")).to_contain_text("save it as CSV")
+    dialog.get_by_label("Open a CSV file").set_input_files(table)
+    expect(dialog.get_by_role("alert")).to_have_text("")
+    expect(dialog.get_by_label("Names or domains, one a line")).to_have_value("name\nStarbucks\n")
 
 
 def test_a_name_with_a_comma_is_no_table(sample: Any) -> None:

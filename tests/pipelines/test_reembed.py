@@ -127,10 +127,33 @@ def test_what_was_rolled_back_does_not_come_back_by_schedule(
     run(better, worker_settings, None)
     filled.rollback()
     arguments = ["--models", str(better.folder.parent), "--without-gate", "--index", worker_settings.index]
-    with pytest.raises(SystemExit, match="was rolled back"):
+    [rejected] = [each.name for each in filled.generations() if each.name != before.name]
+    with pytest.raises(SystemExit, match=f"was rolled back .* generations promote {rejected} --without-gate$"):
         reembed.main(arguments)
-    assert filled.live().name == before.name
+    filled.retire(rejected)
+    with pytest.raises(SystemExit, match=f"was rolled back .* reembed --bundle {better.folder} --without-gate$"):
+        reembed.main(arguments)
+    assert [each.name for each in filled.generations()] == [before.name]
     run(better, worker_settings, None)  # by its name it may
+    assert filled.live().bundle_id == better.bundle_id
+
+
+def test_a_named_bundle_that_was_rolled_back_does_not_come_back_by_schedule_either(
+    filled: SqliteIndex,
+    worker_settings: WorkerSettings,
+    better: ModelBundle,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["--bundle", str(better.folder), "--without-gate", "--index", worker_settings.index]
+    monkeypatch.setattr(reembed, "run_on_schedule", lambda job, *_, **__: job())
+    reembed.main([*arguments, "--cron", "0 3 * * *"])
+    assert filled.live().bundle_id == better.bundle_id
+    filled.rollback()
+    reembed.main([*arguments, "--cron", "0 3 * * *"])
+    assert "this run failed: the bundle" in capsys.readouterr().err
+    assert filled.live().bundle_id != better.bundle_id
+    reembed.main(arguments)
     assert filled.live().bundle_id == better.bundle_id
 
 

@@ -29,7 +29,10 @@ from training.train import TrainingStopped, learning_rate, main
 
 pytestmark = pytest.mark.training
 
-METHODS = ["pause", "cross-entropy", "in-batch", "listwise", "cross-entropy+supervised-contrastive", "pause+listwise"]
+METHODS = [
+    *("pause", "cross-entropy", "in-batch", "listwise", "punce"),
+    *("cross-entropy+supervised-contrastive", "pause+listwise"),
+]
 
 
 def tiny(model: Path, **changes: Any) -> TrainSettings:

@@ -153,7 +153,7 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--training-data", help="description of the training pairs, for the manifest; the method is added from the run")
     add("--precision", choices=[INT8, FLOAT16, FLOAT32], default=INT8)
     add("--max-tokens", type=int, help="longer texts are cut (default: the run's or the bundle's, else 128)")
-    add("--max-megabytes", type=float, default=MAX_BYTES / MEGABYTE, help="largest int8 bundle (default: 30)")
+    add("--max-megabytes", type=float, default=MAX_BYTES / MEGABYTE, help="largest int8 bundle (default: 150)")
     add("--sample", type=Path, default=SAMPLE, help=f"companies that set the scales of int8 (default: {SAMPLE})")
     add("--judged", type=Path, help="folder of judged pairs; turns the quality gates on")
     add("--companies", type=Path, help="JSONL file of the judged companies")

@@ -35,7 +35,7 @@ SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
 CALIBRATION_TEXTS = 256
 # Of a sample file with more companies, 2 x CALIBRATION_TEXTS random ones are read; of any other file, all.
 LONG_SAMPLE = 1_024
-MAX_BYTES = 30_000_000
+MAX_BYTES = 150_000_000  # an int8 bundle of BERT-base has 110 million
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,15 +110,14 @@ def objective_of(settings: TrainSettings, pairs: Pairs) -> Objective:
             f"{', '.join(ANCHOR_LOSSES)}, or one of each in this order joined by '+' (the methods of reproduced papers "
             "have their own commands, see docs/training.md)"
         )
-    uses_unlabelled = on_pairs == ["pause"]
     supervised = _supervised(pairs)
-    annealed = uses_unlabelled and settings.alpha > 0 and supervised != "none"
+    annealed = on_pairs == ["pause"] and settings.alpha > 0 and supervised != "none"
     return Objective(
         on_pairs=PAIR_LOSSES[on_pairs[0]](settings, pairs, supervised) if on_pairs else None,
         on_anchors=ANCHOR_LOSSES[on_anchors[0]](settings, pairs) if on_anchors else None,
         contrastive_weight=settings.contrastive_weight,
         order="anchors" if on_anchors else "composition",
-        uses_unlabelled=uses_unlabelled,
+        uses_unlabelled=bool({"pause", "punce"} & set(names)),
         # At this share of the steps the annealed weight reaches one half; an earlier model has hardly seen the PU loss.
         selectable_from=0.5 ** (1 / settings.alpha) if annealed else 0.0,
     )
@@ -212,6 +211,22 @@ def _listwise_loss(settings: TrainSettings, pairs: Pairs) -> AnchorLoss:
     return loss
 
 
+def _prior_aware_loss(settings: TrainSettings, pairs: Pairs) -> AnchorLoss:
+    prior = class_priors(settings, pairs)[0]
+
+    def loss(inputs: LossInputs, table: CandidateTable, _step: int) -> Tensor:
+        return graded_listwise(
+            inputs.left[table.anchors],
+            inputs.right[table.columns],
+            table.positives + prior * table.unlabelled,
+            table.positives | table.negatives | table.unlabelled,
+            others=table.others,
+            temperature=settings.temperature,
+        )
+
+    return loss
+
+
 def _in_batch_loss(settings: TrainSettings, _pairs: Pairs) -> AnchorLoss:
     def loss(inputs: LossInputs, table: CandidateTable, _step: int) -> Tensor:
         return in_batch_contrastive(
@@ -247,6 +262,8 @@ ANCHOR_LOSSES: Mapping[str, Callable[[TrainSettings, Pairs], AnchorLoss]] = {
     "supervised-contrastive": _supervised_contrastive_loss,
     "in-batch": _in_batch_loss,
     "listwise": _listwise_loss,
+    # puNCE (https://arxiv.org/abs/2402.06038, section 6.1): unlabelled candidates are positive, weighted by the prior.
+    "punce": _prior_aware_loss,
 }
 
 

@@ -60,6 +60,7 @@ from training.run.task import PairTask
 METHODS = (
     "cross-entropy",
     "pause",
+    "punce",
     "listwise",
     "in-batch",
     "cross-entropy+supervised-contrastive",

@@ -14,7 +14,7 @@ from similarity.search.explanations.segments import MOST_SEGMENTS
 from similarity.search.queries import question as search
 from similarity.search.reranking.rank import Rank
 
-from ..wire.bodies import Closed, Listed
+from ..wire.bodies import Closed, Listed, example
 from ..wire.problem_documents import pattern_of
 from ..wire.tables import Format
 from .schemas import MAX_HITS, Text, Words
@@ -118,6 +118,8 @@ class Negative(_Body):
 class Anchor(Negative):
     """A company or a description that the hits should be similar to, and its weight."""
 
+    model_config = example(company="nike", weight=2)
+
     weight: Weight = Field(default=1.0, description="Relative to the other anchors.")
 
 
@@ -126,6 +128,8 @@ FIELD_PATTERN = pattern_of(f"^{FIELD}$", f"must be {FIELD_NAMES.replace('`', '')
 
 class Filter(_Body):
     """Keep companies whose `field` has any of `any_of`, none of `none_of`, and is in the range."""
+
+    model_config = example(field="country", any_of=["Germany", "France"])
 
     field: Annotated[str, StringConstraints(pattern=FIELD_PATTERN)] = Field(
         description=f"{FIELD_NAMES}.", examples=["country"]
@@ -218,6 +222,8 @@ class BatchQuestion(Criteria):
 class Question(BatchQuestion):
     """A query for competitors."""
 
+    model_config = example(anchors=[{"company": "nike"}, {"text": "sells shoes", "weight": 0.5}], k=5)
+
     reasons: Explained = DEFAULT_EXPLAINED
     cursor: Cursor | None = CURSOR
 
@@ -254,11 +260,8 @@ class FormatQuery(Closed):
 
 
 # The pattern is only documentation: `filters_of` checks conditions, with better messages.
-READABLE = Field(json_schema_extra={"pattern": CONDITION})
-Conditions = Annotated[
-    Listed[Annotated[str, StringConstraints(max_length=MAX_CONDITION_CHARACTERS), READABLE]],
-    Field(max_length=MAX_FILTERS),
-]
+READABLE = Field(max_length=MAX_CONDITION_CHARACTERS, json_schema_extra={"pattern": CONDITION})
+Conditions = Annotated[Listed[Annotated[str, READABLE]], Field(max_length=MAX_FILTERS)]
 
 
 class SimilarQuery(FormatQuery):

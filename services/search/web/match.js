@@ -100,9 +100,11 @@ function countChosen() {
 
 const asAnchors = () => chosenIds().map((company) => ({ company, weight: 1 }));
 
+const firstBytes = (bytes) => String(new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength)));
+
 /** The text of a file: UTF-16 if a byte order mark says so, else UTF-8, else Windows-1252 as spreadsheets write it. */
 function decoded(bytes) {
-  const mark = String(new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength)));
+  const mark = firstBytes(bytes);
   if (mark === "255,254") return new TextDecoder("utf-16le").decode(bytes);
   if (mark === "254,255") return new TextDecoder("utf-16be").decode(bytes);
   try {
@@ -116,8 +118,12 @@ export function startMatching() {
   byId("open-paste").addEventListener("click", openPaste);
   byId("paste-form").addEventListener("submit", find);
   byId("pasted-file").addEventListener("change", async ({ target }) => {
-    if (target.files[0]) byId("pasted").value = decoded(await target.files[0].arrayBuffer());
+    const bytes = await target.files[0]?.arrayBuffer();
     target.value = "";
+    if (!bytes) return;
+    const isZipped = firstBytes(bytes) === "80,75";
+    byId("paste-error").textContent = isZipped ? "This is an Excel file: save it as CSV (in Excel: CSV UTF-8), or paste its rows." : "";
+    if (!isZipped) byId("pasted").value = decoded(bytes);
   });
   byId("as-anchors").addEventListener("click", () => {
     byId("paste").close();

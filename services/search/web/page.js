@@ -70,7 +70,7 @@ async function load() {
     const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
     showProblem(error.problem, load, [
       typed && button("Describe it instead", () => describe(typed)),
-      typed && isKind(error, "unknown-company") && button("Add it", softly(() => openAdding(typed))),
+      typed && isKind(error, "unknown-company", "contested-name") && button("Add it", softly(() => openAdding(typed))),
       isOfSegment && button("Ask about the whole company", () => go(wholes())),
       isOfList && button("Exclude no list", () => go({ excludeLists: [] })),
       isOfFilter && button("Remove the filters", dropFilters),

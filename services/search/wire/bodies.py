@@ -6,12 +6,13 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from similarity.company import ID_PATTERN
 
 from . import problems
-from .problem_documents import Problem, invalid_request, pattern_of
+from .problem_documents import NO_OBJECT, Problem, invalid_request, pattern_of
 from .strict_json import strict_json
 from .tables import CSV
 
@@ -35,6 +36,18 @@ class Closed(BaseModel):
     """A request body, an object in one, or query parameters. Members that are not declared are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_object(cls, given: Any) -> Any:
+        if given is None or isinstance(given, str | int | float | list):
+            raise PydanticCustomError("no_object", f"{NO_OBJECT}; /docs#{cls.__name__} describes it")
+        return given
+
+
+def example(**members: Any) -> ConfigDict:
+    """Return the configuration of a model; its section at /docs shows an object with these `members`."""
+    return ConfigDict(json_schema_extra={"examples": [members]})
 
 
 def media_type_of(request: Request, *accepted: str) -> str:

@@ -67,7 +67,9 @@ class ProblemDocument(BaseModel):
 class UnknownCompanyDocument(ProblemDocument):
     """404: no company has that name."""
 
-    suggestions: list[CompanyReference] = Field(description="Similar companies, best first; may be empty.")
+    suggestions: list[CompanyReference] = Field(
+        description="Companies with similar names, best first, else those whose names begin alike; may be empty."
+    )
 
 
 class ContestedNameDocument(ProblemDocument):

@@ -32,7 +32,8 @@ UNKNOWN_COMPANY = Kind(
     404,
     "unknown-company",
     "Unknown company",
-    "No company has this id, domain, name or alias. `suggestions` holds similar ones; `GET /companies?q=` finds more.",
+    "No company has this id, domain, name or alias. `suggestions` holds companies of similar names, or of names that "
+    "begin alike; `GET /companies?q=` finds more.",
 )
 METHOD_NOT_ALLOWED = Kind(
     405,

@@ -9,7 +9,7 @@ from similarity.company import MAX_NAME_CHARACTERS
 from similarity.feedback.protocol import MAX_NOTE_CHARACTERS, MAX_USER_CHARACTERS, Verdict
 
 from ..asking.schemas import Source
-from ..wire.bodies import Closed, CompanyId
+from ..wire.bodies import Closed, CompanyId, example
 from ..wire.problem_documents import CompanyReference
 
 DEEPEST_RANK = 1_000
@@ -36,6 +36,8 @@ User = Annotated[str, StringConstraints(min_length=1, max_length=MAX_USER_CHARAC
 
 class FeedbackGiven(Closed):
     """One verdict, with the rank and scores that its author saw."""
+
+    model_config = example(anchor="nike", hit="adidas", verdict="competitor", rank=1)
 
     id: CompanyId | None = Field(
         default=None,

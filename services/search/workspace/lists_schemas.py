@@ -20,7 +20,7 @@ from ..asking.question_schemas import (
 )
 from ..asking.ranking_schemas import Hit, Ranking
 from ..asking.schemas import MAX_HITS
-from ..wire.bodies import Closed, CompanyId, Listed
+from ..wire.bodies import Closed, CompanyId, Listed, example
 from ..wire.problem_documents import pattern_of
 
 # A name is a part of a URL: no slash, no control character, no space at its ends. Written out, because the meaning of
@@ -41,6 +41,8 @@ class ListQuestion(BatchQuestion):
 
 class ListGiven(Closed):
     """A list to save: exactly one of `question` and `companies`."""
+
+    model_config = example(question={"anchors": [{"company": "nike"}]})
 
     question: ListQuestion | None = None
     companies: Listed[Reference] | None = Field(

@@ -115,13 +115,10 @@ class ElasticIndex:
         live, target = registry.live(), registry.before_live()
         if not force:
             refuse_lagging(self, live=live.record.name, target=target.record.name, wait=wait)
-        return (
-            self._registry.change(
-                lambda newest: newest.roll_back(live=live.index, target=target.index, now=self._clock())
-            )
-            .live()
-            .record
+        changed = self._registry.change(
+            lambda newest: newest.roll_back(live=live.index, target=target.index, now=self._clock())
         )
+        return changed.live().record
 
     def retire(self, name: str) -> None:
         """Remove the generation from the registry, then delete its index.
@@ -131,6 +128,9 @@ class ElasticIndex:
         self._registry.change(lambda registry: registry.retire(name))
         self._cached_entries.pop(name, None)
         self._delete_retired_indices()
+
+    def retired_bundles(self) -> frozenset[str]:
+        return frozenset(self._registry.read().retired_bundles)
 
     def attributes(self) -> AttributeSchema:
         return self._registry.read().schema

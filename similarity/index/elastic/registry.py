@@ -35,6 +35,7 @@ class Registry:
     """The registry. `retired`: indices to be deleted. Methods return a changed registry.
 
     `attributes`: declared types of attributes, each `NAME:TYPE`. `size`: the attribute that is the size.
+    `retired_bundles`: ids of the bundles of generations that were live and then retired.
     """
 
     revision: int = 0
@@ -45,6 +46,7 @@ class Registry:
     retired: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
     size: str = ""
+    retired_bundles: tuple[str, ...] = ()
 
     def generations(self) -> list[Generation]:
         """All generations, in the order in which they were added."""
@@ -117,12 +119,15 @@ class Registry:
         return self._going_live(self.before_live(), now=now)
 
     def retire(self, name: str) -> "Registry":
-        """Remove a generation, and note its index for deletion."""
+        """Remove a generation, note its index for deletion and, if it was live, its bundle."""
         entry = self.named(name)
         if entry.record.state is GenerationState.LIVE:
             raise validation.live_retired(name)
         kept = tuple(each for each in self.entries if each is not entry)
-        return self._changed(entries=kept, retired=(*self.retired, entry.index))
+        bundles = set(self.retired_bundles)
+        if entry.record.state is GenerationState.PREVIOUS:
+            bundles.add(entry.record.bundle_id)
+        return self._changed(entries=kept, retired=(*self.retired, entry.index), retired_bundles=tuple(sorted(bundles)))
 
     def deleted(self, index: str) -> "Registry":
         """Remove the note of a deleted index."""
@@ -221,6 +226,7 @@ def from_source(source: Mapping[str, Any]) -> Registry:
         retired=tuple(source["retired"]),
         attributes=tuple(source.get("attributes", ())),
         size=source.get("size", ""),
+        retired_bundles=tuple(source.get("retired_bundles", ())),
     )
 
 

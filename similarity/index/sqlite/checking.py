@@ -46,6 +46,7 @@ connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1
 
 def damage(connection: sqlite3.Connection) -> list[str]:
     """Return a line for each damage in the file, at most a hundred. The words are not checked here."""
+    tables = (*LEDGER_TABLES, LEASES, DECLARED_TYPES, generations.RETIRED_BUNDLES)
     with any_text(connection):
         found = chain(
             damaged_pages(connection),
@@ -53,7 +54,7 @@ def damage(connection: sqlite3.Connection) -> list[str]:
             _damaged_counters(connection),
             _wrongly_retired(connection),
             *(_orphans(connection, table) for table in ("companies", "vectors", "lookups")),
-            *(table.damage(connection) for table in (*LEDGER_TABLES, LEASES, DECLARED_TYPES)),
+            *(table.damage(connection) for table in tables),
         )
         return first_lines(found)
 

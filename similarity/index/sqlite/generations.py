@@ -13,11 +13,13 @@ from similarity.index.protocol import Generation, GenerationState
 from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.migrations import GENERATION_COLUMNS, UNSEALED
+from similarity.index.sqlite.records import Records
 from similarity.index.sqlite.rows import microseconds, moment
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import ranker_to_json
 
 COLUMNS = f"{GENERATION_COLUMNS}, ranker, checksum"
+RETIRED_BUNDLES = Records("retired_bundles", key=("bundle_id",), values=(), decode=lambda row: str(row[0]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,8 @@ def retire(connection: sqlite3.Connection, name: str) -> None:
     generation = named(connection, name)
     if generation.record.state is GenerationState.LIVE:
         raise validation.live_retired(name)
+    if generation.record.state is GenerationState.PREVIOUS:
+        RETIRED_BUNDLES.write(connection, [(generation.record.bundle_id,)])
     connection.execute("DELETE FROM generations WHERE number = ?", (generation.number,))
     connection.execute("INSERT INTO retired (number) VALUES (?)", (generation.number,))
 

@@ -131,6 +131,10 @@ class SqliteIndex:
             generations.retire(connection, name)
         self._repeat(writing.sweep)
 
+    def retired_bundles(self) -> frozenset[str]:
+        with self._connections.reading() as connection:
+            return frozenset(generations.RETIRED_BUNDLES.read(connection))
+
     def attributes(self) -> AttributeSchema:
         with self._connections.reading() as connection:
             return attributes.read(connection)
@@ -264,10 +268,7 @@ class SqliteIndex:
         return self._repeat(lambda connection: writing.purge_tombstones(connection, stored, before=before))
 
     def damage(self) -> list[str]:
-        """Return one line for each damage that is found, about a hundred at most.
-
-        Reads the whole file. Writers wait while the full-text index is checked.
-        """
+        """Return a line for each damage, about a hundred at most. Writers wait while the full-text index is checked."""
         with self._connections.reading() as connection:
             found = checking.damage(connection)
         return found + checking.damaged_words(self.path, busy_timeout=self._busy_timeout)

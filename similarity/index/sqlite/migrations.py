@@ -302,6 +302,17 @@ RANKERS_OF_NEW: Migration = (
     """,
 )
 
+# A process from before RETIRED_BUNDLES does not remember the bundle, so a schedule could make it live again.
+RETIRED_BUNDLES: Migration = (
+    "CREATE TABLE retired_bundles (bundle_id TEXT PRIMARY KEY, checksum INTEGER) WITHOUT ROWID",
+    f"""
+    CREATE TRIGGER generations_removed_with_bundle BEFORE DELETE ON generations
+    WHEN old.state = 'previous' AND old.bundle_id NOT IN (SELECT bundle_id FROM retired_bundles) BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}');
+    END
+    """,
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     FIRST_VERSION,
     SECOND_VERSION,
@@ -314,4 +325,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     CJK_WORDS,
     RANKERS,
     RANKERS_OF_NEW,
+    RETIRED_BUNDLES,
 )

@@ -4,7 +4,7 @@
                               --- vectors
                               --< lookups
     words (FTS5 index of `searched_texts`, a view of `companies`)
-    registry, retired, leases, attributes, former_names, erasures
+    registry, retired, retired_bundles, leases, attributes, former_names, erasures
 
 A tombstone has only a row of `documents`. `lookups` contains the values by which a company is found exactly: names and
 filter values in `company.name_key` form, and the key of each number (`index.numbers`). Only the language, also a filter

@@ -13,6 +13,7 @@ MAX_LISTINGS = 10
 WITH_EXCHANGE = re.compile(r"[A-Za-z]{2,10}: ?(?P<after>[\w.-]+)|(?P<before>[A-Z0-9]{1,6}) [A-Z]{2}(?: Equity)?")
 TICKER = re.compile(r"\d{3,7}|[A-Za-z]\w{1,4}")
 WITH_CLASS = re.compile(r"([A-Za-z]{1,5})[.-][A-Za-z]{1,2}")
+WITH_CLASS_LETTER = re.compile(r"([A-Z]{2,4})[A-Z]")
 INNER_CAPITAL = re.compile(r"([a-z])([A-Z])")
 
 
@@ -63,7 +64,9 @@ def listed_as(index: CompanyIndex, generation: str, name: str) -> list[Company]:
 
 
 def other_classes(index: CompanyIndex, generation: str, name: str) -> list[Company]:
-    """Return the companies whose id differs from `name`, a ticker with a share class, only in the class: BRK-A."""
+    """Return the companies whose id is `name`, a ticker, with another share class or none: BRK-A for BRK.B."""
+    if ticker := WITH_CLASS_LETTER.fullmatch(name.strip()):
+        return [document.company for document in index.get(generation, [ticker[1]]).values()]
     ticker = WITH_CLASS.fullmatch(name.strip())
     return _with_prefix(index, generation, f"{ticker[1].upper()}-") if ticker else []
 

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from similarity.company import Company, EmbeddedCompany
+from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
@@ -26,6 +27,8 @@ from similarity.search.names.rows import ListedCompany, Match
 CANDIDATES_SHOWN = 20
 NO_DESCRIPTION = "—"
 SUGGESTIONS_SHOWN = 5
+BEGUN_ALIKE_SHOWN = 3
+MIN_BEGINNING = 2
 IDS_PER_REQUEST = 1_000
 IDS_PER_SHORTENED_REQUEST = 50
 """A description may take 800 kB, and those of one request are in memory together."""
@@ -168,8 +171,19 @@ class Resolver:
             if match.company.id in by_id:
                 return FoundCompany(by_id[match.company.id], match.confidence or 0.0, match.others)
         error = self._error(reference, ids, match)
-        is_unlike_all = isinstance(error, UnknownCompany) and not error.suggestions
-        return UnknownCompany(reference, is_unlike_all=not self.exact) if is_unlike_all else error
+        if self.exact or isinstance(error, AmbiguousCompany) or error.suggestions:
+            return error
+        begun_alike = self._shortened(self._begun_alike(core_of(reference), schema))
+        return UnknownCompany(reference, begun_alike, is_unlike_all=True)
+
+    def _begun_alike(self, core: str, schema: AttributeSchema) -> list[Company]:
+        """Return the companies whose names share the longest beginning with `core`, the largest first."""
+        for letters in range(len(core) - 1, MIN_BEGINNING - 1, -1):
+            found = self.index.find(self.generation.name, core[:letters], limit=MAX_FOUND)
+            begun = [each for each in found if core_of(each.name).startswith(core[:letters])]
+            if begun:
+                return sorted(begun, key=lambda each: -(schema.size_of(each) or 0.0))[:BEGUN_ALIKE_SHOWN]
+        return []
 
     def _error(self, reference: str, ids: Sequence[str], match: Match) -> UnknownCompany | AmbiguousCompany:
         """Return the error for a reference with the exact matches `ids` and the similar names in `match`."""

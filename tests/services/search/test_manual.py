@@ -1,11 +1,17 @@
 import re
+from html import unescape
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
+from pydantic import BaseModel
 
 from services.search import openapi
+from services.search.asking.question_schemas import Anchor, Filter, Question
 from services.search.manual import manual_page
 from services.search.wire.problems import KINDS
+from services.search.workspace.feedback_schemas import FeedbackGiven
+from services.search.workspace.lists_schemas import ListGiven
 from tests.services.search.test_openapi import DOCUMENT
 
 
@@ -32,6 +38,12 @@ def test_the_manual_shows_limits_bodies_and_tables(client: TestClient) -> None:
     assert '<h3 id="Hit">Hit</h3>' in page
     assert "<caption>Body</caption>\n<tr><td><code>id</code><td>string or null" in page
     assert "Answer as <code>text/csv</code>, for example:</p>\n<pre>rank,id,name," in page
+
+
+@pytest.mark.parametrize("model", [Anchor, Filter, Question, FeedbackGiven, ListGiven])
+def test_the_manual_shows_a_valid_example_of_each_body(client: TestClient, model: type[BaseModel]) -> None:
+    [shown] = re.findall(rf'<h3 id="{model.__name__}">.*?<pre>(.*?)</pre>', client.get("/docs").text, flags=re.DOTALL)
+    model.model_validate_json(unescape(shown))
 
 
 def test_every_link_leads_to_a_place_of_the_page(client: TestClient) -> None:

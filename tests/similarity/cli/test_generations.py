@@ -179,18 +179,18 @@ def test_a_copy_goes_live_and_old_generations_are_removed(shell: Shell) -> None:
     assert "is live; promote another" in shell("generations", "retire", second, fails=True)
 
 
-def test_who_removes_what_was_rolled_back_hears_which_bundle_would_come_back(shell: Shell) -> None:
+def test_info_names_the_bundles_that_were_live_and_so_does_a_backup_of_the_index(shell: Shell) -> None:
+    assert "former" not in shell("info")
     shell("generations", "reembed", "--bundle", "new", "--without-gate")
     shell("generations", "rollback")
-    after = generations(shell)
-    name = after["previous"]["name"]
-    hint = f"{name} was rolled back: take its bundle {bundle(shell, 'new').bundle_id} out of the folder of new models"
-    every = ("generations", "prune", "--keep", "0", "--older-than", "0")
-    for removed in (shell(*every, "--dry-run"), shell("generations", "retire", name, "--dry-run")):
-        assert hint in removed
-    assert hint in shell(*every)
+    shell("generations", "prune", "--keep", "0", "--older-than", "0")
+    shell("backup", "copy.db")
+    for index in ("similarity.db", "copy.db"):
+        told = shell("info", "--index", index)
+        assert "former      bundles that were live; no schedule makes them live again" in told
+        assert f": {bundle(shell, 'new').bundle_id}\n" in told
     shell("generations", "reembed", "--bundle", "new", "--without-gate")
-    assert "rolled back" not in shell("generations", "retire", after["live"]["name"]), "it was replaced"
+    assert f"live again: {bundle(shell, 'old').bundle_id}\n" in shell("info")
 
 
 def test_vectors_made_elsewhere_are_imported_and_promoted(shell: Shell) -> None:

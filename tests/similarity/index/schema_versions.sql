@@ -243,3 +243,11 @@ PRAGMA user_version = 11;
 CREATE TRIGGER generations_added_with_ranker AFTER INSERT ON generations WHEN new.ranker IS NULL BEGIN
     SELECT RAISE(ABORT, 'a process of an older release writes to this index, which was upgraded; stop it and start it with the new release');
 END;
+
+-- Version 12
+PRAGMA user_version = 12;
+CREATE TABLE retired_bundles (bundle_id TEXT PRIMARY KEY, checksum INTEGER) WITHOUT ROWID;
+CREATE TRIGGER generations_removed_with_bundle BEFORE DELETE ON generations
+WHEN old.state = 'previous' AND old.bundle_id NOT IN (SELECT bundle_id FROM retired_bundles) BEGIN
+    SELECT RAISE(ABORT, 'a process of an older release writes to this index, which was upgraded; stop it and start it with the new release');
+END;

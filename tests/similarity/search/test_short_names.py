@@ -79,10 +79,11 @@ def test_a_misspelt_first_word_of_a_name_suggests_it(sample: SqliteIndex, typed:
 
 
 @pytest.mark.parametrize("typed", ["theranos", "bundesbank", "asdfghjkl", "zq"])
-def test_companies_without_a_similar_name_are_not_suggested(sample: SqliteIndex, typed: str) -> None:
-    with pytest.raises(UnknownCompany, match="or a similar one; describe what it does") as refused:
+def test_without_a_similar_name_companies_that_begin_alike_are_suggested(sample: SqliteIndex, typed: str) -> None:
+    with pytest.raises(UnknownCompany, match=r"or a similar one.*; describe what it does") as refused:
         Resolver(sample, GENERATION).company(typed)
-    assert refused.value.suggestions == ()
+    assert refused.value.is_unlike_all
+    assert all(each.name[:2].lower() == typed[:2] for each in refused.value.suggestions)
 
 
 @pytest.mark.parametrize(

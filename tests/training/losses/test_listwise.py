@@ -1,6 +1,7 @@
-"""Graded listwise: the softmax over an anchor's list against its gains."""
+"""Graded listwise and puNCE: the softmax over an anchor's list against its gains."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,10 @@ from tests.training.losses.cases import (
     random_table,
     tensor,
 )
+from training.config import TrainSettings
+from training.data.pairs import read_pairs
 from training.losses.anchor_losses import graded_listwise
+from training.losses.methods import LossInputs, objective_of
 
 pytestmark = pytest.mark.training
 
@@ -89,3 +93,25 @@ def test_a_low_temperature_has_finite_gradients() -> None:
         anchors.float(),
         candidates.float(),
     )
+
+
+def test_punce_takes_an_unlabelled_candidate_as_positive_with_the_weight_of_the_prior(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("text_a,text_b,label\nu,a,1\nu,b,\nu,c,0\n")
+    pairs = read_pairs(file)
+    left, right = torch.tensor(pairs.left), torch.tensor(pairs.right)
+    inputs = LossInputs(
+        left=tensor(ANCHOR * 3),
+        right=tensor(CANDIDATES[:3]),
+        logits=torch.zeros(3, 2),
+        targets=torch.tensor(pairs.targets),
+        known=torch.tensor(pairs.known),
+        gains=torch.tensor(pairs.gains),
+        left_ids=left,
+        right_ids=right,
+    )
+    objective = objective_of(TrainSettings(method="punce", priors=(0.25, 0.75), temperature=TEMPERATURE), pairs)
+    assert objective.useful(pairs).all()
+    value, _ = objective.loss(inputs, step=1, steps=1)
+    # exp gives 9 for the positive, 3 for the unlabelled one, 1 for the negative; the targets are 1 and 1/4 of 5/4.
+    assert value.item() == pytest.approx(-(0.8 * math.log(9 / 13) + 0.2 * math.log(3 / 13)))

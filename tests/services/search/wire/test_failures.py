@@ -146,10 +146,10 @@ def test_a_slash_in_an_id_or_the_name_of_a_list_is_named(client: TestClient, met
 @pytest.mark.parametrize(
     ("path", "body", "parameter", "reason"),
     [
-        ("/similar", [], "body", "must be a JSON object"),
-        ("/match", {"rows": ["nike"]}, "rows[0]", "must be a JSON object"),
+        ("/similar", [], "body", "must be a JSON object; /docs#Question describes it"),
+        ("/match", {"rows": ["nike"]}, "rows[0]", "must be a JSON object; /docs#MatchRow describes it"),
         ("/similar", {"anchors": "nike"}, "anchors", "must be a list"),
-        ("/similar", {"anchors": ["nike"]}, "anchors[0]", "must be a JSON object"),
+        ("/similar", {"anchors": ["nike"]}, "anchors[0]", "must be a JSON object; /docs#Anchor describes it"),
     ],
 )
 def test_what_is_wrong_with_a_body_is_said_in_plain_words(

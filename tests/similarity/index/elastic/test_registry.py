@@ -68,6 +68,12 @@ def test_a_generation_without_a_ranker_has_no_member_that_earlier_releases_do_no
     assert entry["promotion"] == 1
 
 
+def test_a_registry_of_an_earlier_release_has_no_retired_bundles() -> None:
+    source = json.loads(JsonSerializer().dumps(to_source(live(live(Registry(), "first"), "second"))))
+    assert source.pop("retired_bundles") == []
+    assert from_source(source).retire("first").retired_bundles == ("bundle-1",)
+
+
 def test_an_index_stays_on_the_list_until_its_deletion_is_noted() -> None:
     registry = live(live(Registry(), "first"), "second").retire("first")
     assert registry.retired == ("index-first",)

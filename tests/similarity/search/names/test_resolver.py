@@ -93,7 +93,7 @@ def test_a_name_that_begins_as_typed_is_suggested_before_a_shorter_one() -> None
     assert [each.id for each in most_similar("starb", companies, AttributeSchema())] == ["SBUX", "star"]
 
 
-@pytest.mark.parametrize(("typed", "suggested"), [("google", "GOOG"), ("BRK.B", "BRK-A")])
+@pytest.mark.parametrize(("typed", "suggested"), [("google", "GOOG"), ("BRK.B", "BRK-A"), ("GOOGL", "GOOG")])
 def test_who_may_be_meant_is_suggested_and_not_opened(resolver: Resolver, typed: str, suggested: str) -> None:
     with pytest.raises(UnknownCompany) as caught:
         resolver.company(typed)
