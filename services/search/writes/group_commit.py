@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from itertools import accumulate, count, islice
+from itertools import accumulate, islice
 from typing import Protocol, TypeAlias
 
 from similarity.company import DeletedCompany
@@ -31,11 +31,15 @@ from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
 MAX_WAITING_REQUESTS = 16
-FULL_BATCH_CHANGES = 4
+FULL_BATCH_CHANGES = 16
+SHARED_BATCH_CHANGES = 4
 """Maximum number of changes in a batch of several requests, and of lines of a bulk upload in one request.
 
-All other writes wait while a batch is encoded and stored: on two cores, 10 ms and 8 ms for each long description.
+All other writes wait while a batch is encoded and stored: on two cores, 10 ms and 8 ms for each long description. So
+batches are small while several callers write.
 """
+SECONDS_SHARED = 1.0
+"""How long after its last batch a caller still counts as one that writes."""
 MAX_WAIT_SECONDS = 20.0
 """Maximum duration of `GroupCommit.write`, in the queue and during the commit together.
 
@@ -113,8 +117,7 @@ class GroupCommit:
         self._max_waiting = max_waiting
         self._max_wait_seconds = max_wait_seconds
         self._queue: list[_Request] = []
-        self._turns = count(1)
-        self._last_turns: dict[str, int] = {}  # by caller
+        self._last_turns: dict[str, float] = {}  # times by caller
         self._waiting = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -147,6 +150,14 @@ class GroupCommit:
             with self._changed:
                 self._waiting -= 1
                 self._changed.notify_all()
+
+    def batch_changes(self, caller: str | None = None) -> int:
+        """Return the maximum number of changes in a batch of this caller, by default the current one."""
+        now, caller = time.monotonic(), caller or who()
+        with self._changed:
+            times = [at for each, at in self._last_turns.items() if each != caller]
+        is_shared = any(now - at < SECONDS_SHARED for at in times)
+        return SHARED_BATCH_CHANGES if is_shared else FULL_BATCH_CHANGES
 
     def close(self) -> None:
         """Refuse new writes, commit the queued ones, and end the thread."""
@@ -205,16 +216,17 @@ class GroupCommit:
     def _dequeue(self) -> list[_Request]:
         """Remove requests from the queue, at least one, and return them.
 
-        They are the oldest ones of the caller whose last turn is the longest ago, with at most FULL_BATCH_CHANGES
+        They are the oldest ones of the caller whose last turn is the longest ago, with at most `batch_changes`
         together; only a single request may exceed that.
         """
-        caller = min((request.who for request in self._queue), key=lambda who: self._last_turns.get(who, 0))
+        caller = min((request.who for request in self._queue), key=lambda who: self._last_turns.get(who, 0.0))
+        most = self.batch_changes(caller)
         waiting = [request for request in self._queue if request.who == caller]
         sizes = accumulate(len(request.changes) for request in waiting)
-        batch = [request for request, size in zip(waiting, sizes, strict=True) if size <= FULL_BATCH_CHANGES]
+        batch = [request for request, size in zip(waiting, sizes, strict=True) if size <= most]
         batch = batch or waiting[:1]
         self._queue = [request for request in self._queue if request not in batch]
-        self._last_turns[caller] = next(self._turns)
+        self._last_turns[caller] = time.monotonic()
         return batch
 
 

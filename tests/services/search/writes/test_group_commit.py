@@ -100,8 +100,15 @@ def batches_of(*writes: str) -> list[str]:
     return [" ".join(batch) for batch in destination.batches]
 
 
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has written counts as one that writes for as long as a test lasts."""
+    monkeypatch.setattr(group_commit, "SECONDS_SHARED", SECONDS)
+
+
+@pytest.mark.usefixtures("shared")
 def test_only_a_single_request_may_have_more_changes_than_a_full_batch() -> None:
-    assert batches_of("a 1", "a 2 3", "a 4", "a 5 6", "a 7 8 9 10 11", "a 12") == [
+    assert batches_of("b 1", "a 2 3", "a 4", "a 5 6", "a 7 8 9 10 11", "a 12") == [
         "1",
         "2 3 4",
         "5 6",
@@ -110,10 +117,16 @@ def test_only_a_single_request_may_have_more_changes_than_a_full_batch() -> None
     ]
 
 
+@pytest.mark.usefixtures("shared")
 def test_a_write_does_not_wait_for_those_that_another_caller_sent_before() -> None:
     assert batches_of("bulk 1", "bulk 2 3 4 5", "bulk 6", "bulk 7", "other 8") == ["1", "8", "2 3 4 5", "6 7"]
 
 
+def test_a_caller_that_writes_alone_has_larger_batches() -> None:
+    assert batches_of("a 1", "a 2 3", "a 4 5 6 7", "a 8") == ["1", "2 3 4 5 6 7 8"]
+
+
+@pytest.mark.usefixtures("shared")
 def test_callers_take_turns() -> None:
     assert batches_of("a 1", "a 2", "b 3", "a 4", "b 5", "c 6", "a 7 8 9") == ["1", "3 5", "6", "2 4", "7 8 9"]
 

@@ -289,7 +289,7 @@ def test_long_descriptions_of_a_bulk_upload_are_written_a_few_at_a_time(index: S
     writing = direct_writing(index, {ENCODER_ID: CountingEncoder()})
     parts = [[result.line for result in part] for part in writing.writes.bulk("\n".join(lines).encode())]
     writing.writes.close()
-    assert [len(part) for part in parts] == [2, 1, 1, *[4] * 32, 3]
+    assert [len(part) for part in parts] == [2, 1, 1, *[16] * 8, 3]
     assert [line for part in parts for line in part] == list(range(1, 136))
 
 
@@ -349,8 +349,8 @@ def test_what_the_store_did_not_take_of_a_bulk_upload_is_named_and_not_tried_for
     broken.good = 1
     lines = [json.dumps({"id": f"c{number}", **ANVILS}) for number in range(300)]
     found = outcomes(bulk(impatient_client(broken), *lines, "no JSON"))
-    assert found == ["applied"] * 4 + ["failed"] * 296 + ["rejected"]
-    assert broken.stats("first").companies == 4
+    assert found == ["applied"] * 16 + ["failed"] * 284 + ["rejected"]
+    assert broken.stats("first").companies == 16
 
 
 def test_without_a_live_generation_there_is_nothing_to_write_to(tmp_path: Path) -> None:
