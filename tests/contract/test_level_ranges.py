@@ -26,6 +26,11 @@ def sized(index: CompanyIndex, live: str) -> CompanyIndex:
     return index
 
 
+def test_a_declared_attribute_may_become_the_size_later(sized: CompanyIndex) -> None:
+    sized.declare(AttributeSchema(size="staff"))
+    assert sized.attributes().size == "staff"
+
+
 RANGES = {
     "at least": (["attributes.size>=large"], "cd"),
     "at most": (["attributes.size<=small"], "ab"),

@@ -136,7 +136,7 @@ class ElasticIndex:
         return self._registry.read().schema
 
     def declare(self, schema: AttributeSchema) -> None:
-        if schema.types or schema.withdrawn:
+        if schema != AttributeSchema():
             self._registry.change(lambda registry: registry.declare(schema))
 
     def revision(self) -> int:

@@ -140,7 +140,7 @@ class SqliteIndex:
             return attributes.read(connection)
 
     def declare(self, schema: AttributeSchema) -> None:
-        if schema.types or schema.withdrawn:
+        if schema != AttributeSchema():
             with self._connections.writing() as connection:
                 attributes.declare(connection, schema)
 
