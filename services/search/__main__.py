@@ -239,19 +239,16 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
         host=address.host,
         port=address.port,
         http=connection_with_deadlines(
-            head_seconds=service.head_seconds,
-            write_seconds=service.write_seconds,
-            answer_seconds=service.answer_seconds,
-            open_connections=Connections(
+            service,
+            Connections(
                 most=service.connections,
                 # Behind a proxy, all clients have the address of the proxy.
                 most_of_address=0 if service.proxies else service.address_connections,
                 most_unread=service.unread_bytes,
             ),
-            refusal=early_refusal(guards.gates, guards.shed),
+            early_refusal(guards.gates, guards.shed),
         ),
         ws="none",
-        h11_max_incomplete_event_size=service.head_bytes,
         timeout_keep_alive=service.idle_seconds,
         timeout_graceful_shutdown=service.finish_seconds,
         proxy_headers=bool(service.proxies),

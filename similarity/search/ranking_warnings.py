@@ -108,8 +108,8 @@ def _attribute_names(index: CompanyIndex, request: PageRequest) -> list[str]:
 def _why_empty(index: CompanyIndex, request: PageRequest, page: Page) -> str:
     if page.highest is not None:
         return (
-            f"no company has a probability of at least {request.min_probability:g}; the highest is {page.highest:.2g}: "
-            "ask for a lower one"
+            f"no company has a probability of at least {request.min_probability:g}; the highest is "
+            f"{page.highest:.3g} ({100 * page.highest:.3g} %): ask for a lower one"
         )
     if page.candidates:
         return (

@@ -262,9 +262,10 @@ def test_a_corrected_line_leaves_the_choices_of_the_others(sample: Any) -> None:
 
 
 def test_several_names_in_one_line_are_told_to_be_written_below_each_other(sample: Any) -> None:
-    sample.goto("/")
-    dialog = pasted(sample, "Heineken, Carlsberg, Diageo, Starbucks")
-    dialog.get_by_text("Nothing found: write one company per line.").wait_for()
+    for words in ("Heineken, Carlsberg, Diageo, Starbucks", "Heineken; Diageo; Starbucks\nCarlsberg"):
+        sample.goto("/")
+        dialog = pasted(sample, words)
+        dialog.get_by_text("Write one company per line: a line with several finds nothing.").wait_for()
 
 
 def test_the_page_knows_the_headings_that_the_service_takes() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.page_parts import address_has, downloaded, expect, hits, names, ranking, row
+from tests.end_to_end.page_parts import address_has, downloaded, expect, hits, names, ranking, row, toast
 
 pytestmark = pytest.mark.integration
 
@@ -24,6 +24,37 @@ def test_a_hit_becomes_an_anchor_or_a_negative_by_a_click(page: Any) -> None:
     page.get_by_role("button", name="No longer like Clogs").click()
     page.get_by_role("heading", name="Acme Shoes, Inc.", exact=True).wait_for()
     expect(row(page, "Clogs")).to_be_visible()
+
+
+def test_an_address_with_a_company_as_anchor_and_negative_offers_a_way_on(page: Any) -> None:
+    page.goto("/?company=acme&unlike=clogs&unlike=Acme.com")
+    page.get_by_role("heading", name="Invalid request").wait_for()
+    page.get_by_role("button", name="No longer unlike Acme.com").click()
+    page.get_by_role("button", name="No longer unlike Clogs").wait_for()
+    expect(page).to_have_url("/?company=acme&unlike=clogs")
+
+
+def test_an_eleventh_company_is_refused_with_a_word(page: Any) -> None:
+    ranking(page, f"/?company=acme{''.join(f'&company=nobody-{number}' for number in range(9))}")
+    page.get_by_role("button", name="More like Clogs").click()
+    toast(page, "At most 10 companies: remove one first.")
+
+
+def test_parts_of_an_address_that_mean_nothing_are_said(page: Any) -> None:
+    wrong = "rank=foo&min_probability=7&filter=bad&filter=size>=&k=9999&segment=x&weight=5000&contry=France"
+    others = "".join(f"&company=nobody-{number}" for number in range(9))
+    ranking(page, f"/?company=acme&{wrong}{others}&company=clogs&segment=2")
+    ignored = f"Ignored in the address: {wrong.replace('&', ', ')}, clogs (more than 10)."
+    expect(page.locator("#misses .note")).to_have_text([ignored])
+    page.get_by_role("checkbox", name="Germany").check()
+    page.get_by_role("button", name="Remove filter Germany").wait_for()
+    expect(page.locator("#misses")).not_to_contain_text("Ignored")
+
+
+def test_a_refusal_names_no_member_of_the_api(page: Any) -> None:
+    page.goto(f"/?company=acme&text={'makes+shoes+' * 500}")
+    words = "the description of company 2 must have at most 5000 characters"
+    expect(page.locator("#message .detail")).to_have_text(words)
 
 
 def test_weights_change_the_ranking_and_stay_in_the_address(page: Any) -> None:

@@ -182,6 +182,11 @@ def test_a_located_company_can_be_looked_away_from(page: Any) -> None:
     page.keyboard.press("Enter")
     page.locator(".located").get_by_role("button", name="Unlike A/S Nord").click()
     page.wait_for_url("**&unlike=as-nord**")
+    page.get_by_role("button", name="No longer unlike A/S Nord").wait_for()
+    expect(located(page, "A/S Nord")).to_contain_text("You look away from it.")
+    page.locator(".located").get_by_role("button", name="More like A/S Nord").click()
+    page.get_by_role("heading", name="Acme Shoes, Inc. + 1").wait_for()
+    expect(page).to_have_url("/?company=acme&company=as-nord&k=2")
 
 
 def test_what_removes_a_company_from_the_ranking_is_said(page: Any) -> None:

@@ -95,6 +95,8 @@ def test_a_least_probability_says_how_many_it_hides(page: Any) -> None:
     page.get_by_text("hides 3 of the first 5").wait_for()
     expect(hits(page)).to_have_text(["Boots GmbH", "Clogs"])
     address_has(page, "min_probability=0.8")
+    ranking(page, "/?company=acme&min_probability=1")
+    expect(page.locator("#misses")).to_contain_text(re.compile(r"the highest is 0\.982 \(98\.2 %\)"))
 
 
 def test_the_table_has_the_columns_that_are_chosen_and_remembers_them(opened: Opened, sized_address: str) -> None:
@@ -144,6 +146,17 @@ def test_the_sorted_column_is_seen_beside_the_map(opened: Opened, sized_address:
         page.goto(f"/?company=acme&view=table&map=1&sort={sort}")
         for place, words in enumerate(("#", "Company", label), 1):
             expect(heads(page).nth(place)).to_have_text(heading(words))
+
+
+def test_the_verdict_is_seen_beside_many_columns(opened: Opened, sized_address: str) -> None:
+    page = opened(sized_address, width=1024)
+    page.goto("/?company=acme&view=table")
+    page.locator("#columns summary").click()
+    for column in ("Cosine", "Tags", "Note"):
+        page.get_by_role("checkbox", name=column, exact=True).check()
+    part = page.locator("#table-part")
+    assert part.evaluate("each => each.scrollWidth > each.clientWidth")
+    expect(page.get_by_role("button", name="Reject Shoe Shop A")).to_be_in_viewport(ratio=1)
 
 
 def test_files_say_that_they_keep_the_order_of_the_ranking(page: Any) -> None:

@@ -1,4 +1,4 @@
-"""Single faults on a real Elasticsearch, each brought about on purpose. Random ones: `test_elasticsearch_campaign`."""
+"""Single faults on a real Elasticsearch, each brought about on purpose. Random ones: `test_campaigns`."""
 
 import math
 import threading

@@ -5,16 +5,18 @@ blanks and a control character took 30 s. It also parses any number of lines beh
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import h11
 from h11._receivebuffer import ReceiveBuffer, blank_line_regex
 
 from ..wire import problems
 from ..wire.problem_documents import Problem
-from .heads import MOST_HEADERS
 
-MOST_HEAD_LINES = MOST_HEADERS + 28
+MOST_HEADERS = 100
+# All lists of `GET /similar` together have 459. Each parameter costs time, also where the path takes none: without a
+# limit, 7,000 held up the process for a tenth of a second.
+MOST_PARAMETERS = 500
 MOST_BLANKS_IN_A_ROW = 64
 LONGEST_CHUNK_LINE = 256
 # A chunk of a few bytes costs as much to parse as one of 64 KiB.
@@ -24,15 +26,17 @@ TOO_MANY_BLANKS = b" " * (MOST_BLANKS_IN_A_ROW + 1)
 
 NOT_HTTP = Problem(problems.OTHER_REFUSAL, "this is no request that the service understands; send HTTP/1.1")
 HEAD_TOO_LARGE = Problem(
-    problems.HEAD_TOO_LARGE, "the head or the trailers have too many lines, bytes, or blanks in a row; send less"
+    problems.HEAD_TOO_LARGE,
+    f"the head or the trailers have too many bytes, more than {MOST_HEADERS} lines or {MOST_PARAMETERS} parameters, or "
+    f"more than {MOST_BLANKS_IN_A_ROW} blanks in a row; send less, or a body",
 )
-LONG_CHUNK_LINE = Problem(
-    problems.OTHER_REFUSAL, f"the line with the size of a chunk has more than {LONGEST_CHUNK_LINE} bytes"
+AMBIGUOUS_LENGTH = Problem(
+    problems.OTHER_REFUSAL, "Transfer-Encoding is for HTTP/1.1 and without Content-Length; send only one of the two"
 )
-TINY_CHUNKS = Problem(
+COSTLY_CHUNKS = Problem(
     problems.OTHER_REFUSAL,
-    f"the body comes in more than {CHUNKS_OF_ANY_SIZE} chunks of less than {BYTES_OF_A_CHUNK} bytes on average; "
-    "send larger chunks, or a Content-Length",
+    f"the body comes in more than {CHUNKS_OF_ANY_SIZE} chunks of less than {BYTES_OF_A_CHUNK} bytes on average, or a "
+    f"line with the size of a chunk has more than {LONGEST_CHUNK_LINE}; send larger chunks, or a Content-Length",
 )
 
 
@@ -42,8 +46,9 @@ class CarefulBuffer(ReceiveBuffer):
     `refuse` raises RemoteProtocolError.
     """
 
-    def __init__(self, refuse: Callable[[Problem], NoReturn]) -> None:
+    def __init__(self, most_bytes: int, refuse: Callable[[Problem], NoReturn]) -> None:
         super().__init__()
+        self._most_bytes = most_bytes
         self._refuse = refuse
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
@@ -51,7 +56,10 @@ class CarefulBuffer(ReceiveBuffer):
         # Only complete lines are checked, so that a head that arrives byte by byte is not checked for each byte.
         end = blank_line_regex.search(self._data, self._multiple_lines_search)
         lines = self._data[: end.end()] if end else b""
-        if lines.count(b"\n") > MOST_HEAD_LINES or TOO_MANY_BLANKS in lines.replace(b"\t", b" "):
+        # Besides the headers: the request's own line and the empty one.
+        if len(lines) > self._most_bytes or lines.count(b"\n") > MOST_HEADERS + 2:
+            self._refuse(HEAD_TOO_LARGE)
+        if TOO_MANY_BLANKS in lines.replace(b"\t", b" "):
             self._refuse(HEAD_TOO_LARGE)
         return super().maybe_extract_lines()
 
@@ -59,19 +67,19 @@ class CarefulBuffer(ReceiveBuffer):
         """Return the line with the size of a chunk, with its line end; None if it is incomplete."""
         line = super().maybe_extract_next_line()
         if len(self if line is None else line) > LONGEST_CHUNK_LINE:
-            self._refuse(LONG_CHUNK_LINE)
+            self._refuse(COSTLY_CHUNKS)
         return line
 
 
 class CarefulParser(h11.Connection):
-    """h11 with limits for the lines of a head and of trailers, and for the chunks of a body.
+    """h11 with limits for a head, for trailers and for the chunks of a body. `most_bytes`: of a head or of trailers.
 
     `refusal`: the problem to answer after `next_event` has raised RemoteProtocolError.
     """
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(h11.SERVER, **given)
-        self._receive_buffer = CarefulBuffer(self._refuse)
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(h11.SERVER, max_incomplete_event_size=most_bytes)
+        self._receive_buffer = CarefulBuffer(most_bytes, self._refuse)
         self.refusal = NOT_HTTP
         self._chunks = 0
         self._body_bytes = 0
@@ -90,13 +98,23 @@ class CarefulParser(h11.Connection):
             raise
         if isinstance(event, h11.Request):
             self._chunks = self._body_bytes = 0
+            if event.target.count(b"&") >= MOST_PARAMETERS:
+                self._refuse(HEAD_TOO_LARGE)
+            if has_ambiguous_length(event):
+                self._refuse(AMBIGUOUS_LENGTH)
         elif isinstance(event, h11.Data):
             self._chunks += event.chunk_start
             self._body_bytes += len(event.data)
             if self._chunks > CHUNKS_OF_ANY_SIZE and self._body_bytes < self._chunks * BYTES_OF_A_CHUNK:
-                self._refuse(TINY_CHUNKS)
+                self._refuse(COSTLY_CHUNKS)
         return event
 
     def _refuse(self, problem: Problem) -> NoReturn:
         self.refusal = problem
         raise h11.RemoteProtocolError(problem.detail, error_status_hint=problem.kind.status)
+
+
+def has_ambiguous_length(request: h11.Request) -> bool:
+    """Whether a proxy may see another end of the request than this server: smuggling (RFC 9112, 6.1 and 6.3)."""
+    names = {name for name, _ in request.headers}
+    return b"transfer-encoding" in names and (b"content-length" in names or request.http_version == b"1.0")

@@ -9,7 +9,6 @@ queries ends when its request has been answered 503 (`stop_if_late`).
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,11 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from .rate_limits import PAY_THE_REST
-from .refusals import REFUSED, header, is_open, refuse, secret_in
+from .refusals import REFUSED, is_open, refuse, secret_of
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
-SECONDS_TO_LEAVE_ROOM = 600.0
-"""How long a permit is kept free for other keys after the last request of one of them."""
 BUSY = "the service is working on as many requests as it can; send the request again in a second"
 log = logging.getLogger(__name__)
 
@@ -45,23 +42,19 @@ class Gate:
     of the last request of the key with the most waiting requests. It may do so if its own key then has no more waiting
     requests than that key.
 
-    A gate with several permits keeps one free for other keys: no key can hold all permits while another key uses the
-    gate, that is, has sent a request in the last SECONDS_TO_LEAVE_ROOM. With `leaves_room`, it always keeps one free:
-    for heavy requests, because the first request of another key would wait long for one of them to end.
+    A gate with several permits always keeps one free for other keys: the first request of another key would wait long
+    for a heavy request to end.
     """
 
-    def __init__(self, *, at_once: int, queue: int, seconds: float, leaves_room: bool = False) -> None:
+    def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
         self.at_once = at_once
         self.queue = queue
         self.inside = 0
         self._seconds = seconds
-        self._leaves_room = leaves_room
         # The keys of the waiting requests; the one that has waited longest is the first. The result of a future is
         # whether the request has a permit.
         self._waiting: dict[asyncio.Future[bool], bytes | None] = {}
         self._inside: Counter[bytes | None] = Counter()
-        # The two keys with the latest requests, and their times. Of two keys at least one is not the key in question.
-        self._last_requests: dict[bytes | None, float] = {}
 
     @property
     def waiting(self) -> int:
@@ -82,7 +75,6 @@ class Gate:
 
     async def enter(self, key: bytes | None = None) -> bool:
         """Take a permit, after a wait if necessary; return whether the request has one. If so, call `leave` later."""
-        self._remember(key)
         if self.refuses(key):
             return False
         if self._admits(key):
@@ -90,20 +82,9 @@ class Gate:
             return True
         return await self._wait(key)
 
-    def _remember(self, key: bytes | None) -> None:
-        self._last_requests.pop(key, None)
-        self._last_requests[key] = time.monotonic()
-        if len(self._last_requests) > 2:
-            del self._last_requests[next(iter(self._last_requests))]
-
     def _admits(self, key: bytes | None) -> bool:
         """Return whether there is a permit for `key`."""
-        if self.inside >= self.at_once:
-            return False
-        since = time.monotonic() - SECONDS_TO_LEAVE_ROOM
-        others = (moment for other, moment in self._last_requests.items() if other != key)
-        leaves_room = self._leaves_room or any(moment > since for moment in others)
-        return not leaves_room or self._inside[key] < max(self.at_once - 1, 1)
+        return self.inside < self.at_once and self._inside[key] < max(self.at_once - 1, 1)
 
     def _take(self, key: bytes | None) -> None:
         self.inside += 1
@@ -176,7 +157,7 @@ class Permit:
     def __init__(self, gates: Gates, scope: Scope) -> None:
         self._gates = gates
         self._scope = scope
-        self._key = secret_in(header(scope, b"authorization"))
+        self._key = secret_of(scope)
         self._gate: Gate | None = None
         self.late = False
         """Whether the request has been answered 503, because its time was over."""

@@ -12,10 +12,11 @@ from .authentication import Authentication, Keys
 from .concurrency import Admission, Gate, Gates, is_heavy
 from .envelope import REQUEST_ID, Envelope
 from .heads import ANY, LOCAL_NAMES, Heads
+from .health_checks import HealthChecks
 from .lifecycle import Lifecycle
 from .limits import Bodies
 from .metrics import ServiceMetrics
-from .rate_limits import OPEN_ALLOWANCE, AddressLimits, Allowance, RateLimits
+from .rate_limits import OPEN_ALLOWANCE, AddressLimits, Allowance, RateLimits, TokenBuckets
 from .shedding import Shedding
 from .telemetry import Telemetry, Tracing
 
@@ -45,13 +46,10 @@ class Guards:
         """The gates of quick and heavy requests; `Admission` and `Shedding` share them."""
         settings = self.settings
 
-        def gate(at_once: int, *, leaves_room: bool) -> Gate:
-            queue = settings.queue or 2 * at_once
-            return Gate(at_once=at_once, queue=queue, seconds=settings.queue_seconds, leaves_room=leaves_room)
+        def gate(at_once: int) -> Gate:
+            return Gate(at_once=at_once, queue=settings.queue or 2 * at_once, seconds=settings.queue_seconds)
 
-        return Gates(
-            quick=gate(settings.places, leaves_room=False), heavy=gate(settings.heavy_places, leaves_room=True)
-        )
+        return Gates(quick=gate(settings.places), heavy=gate(settings.heavy_places))
 
     def shed(self) -> None:
         """Count a request that was refused at once."""
@@ -87,7 +85,8 @@ def guard(app: FastAPI, guards: Guards) -> None:
         process=_allowance(settings.service_rate, settings.service_burst) if guards.limited else None,
         heavy=is_heavy,
     )
-    app.add_middleware(Authentication, keys=guards.keys)
+    strangers = TokenBuckets(OPEN_ALLOWANCE)
+    app.add_middleware(Authentication, keys=guards.keys, strangers=strangers)
     if settings.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -98,15 +97,10 @@ def guard(app: FastAPI, guards: Guards) -> None:
         )
     if guards.limited and settings.rate:
         # Before CORSMiddleware, which answers preflights.
-        app.add_middleware(AddressLimits, allowance=OPEN_ALLOWANCE)
-    app.add_middleware(
-        Heads,
-        names=guards.names,
-        lifecycle=guards.lifecycle,
-        origins=settings.origins,
-        most_bytes=settings.head_bytes,
-    )
+        app.add_middleware(AddressLimits, strangers=strangers)
+    app.add_middleware(Heads, names=guards.names, lifecycle=guards.lifecycle, origins=settings.origins)
     app.add_middleware(Telemetry, metrics=guards.metrics, tracing=guards.tracing, clients=settings.log_clients)
+    app.add_middleware(HealthChecks, names=guards.names)
     app.add_middleware(Envelope, lifecycle=guards.lifecycle)
     app.add_middleware(Shedding, gates=gates, shed=guards.shed)
 

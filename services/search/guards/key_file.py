@@ -27,7 +27,6 @@ NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 SECRET = re.compile(r"cs_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 MAKE_A_KEY = f"{PROGRAM}.keys add NAME --scope read --file"
 """The command that makes a key; the path of the file of keys comes last."""
-MAX_FILE_BYTES = 1_000_000
 PRIVATE = 0o600
 
 
@@ -101,8 +100,6 @@ def read_keys(path: Path) -> list[Key]:
         InvalidInput: the file is missing, unreadable or not a file of keys.
     """
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InvalidInput(f"{path} is too large for a file of keys")
         keys = KeyFile.model_validate(read_json(path.read_text(encoding="utf-8"))).keys
     except FileNotFoundError as error:
         raise InvalidInput(f"there is no file of keys {path}; make one with: {MAKE_A_KEY} {path}") from error

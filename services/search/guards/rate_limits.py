@@ -4,7 +4,6 @@ The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy
 remaining tokens.
 """
 
-import asyncio
 import math
 import time
 from collections import OrderedDict
@@ -17,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from .callers import caller_name
-from .refusals import CLOSE, HEALTH_PATHS, client_address, is_open, refuse
+from .refusals import CLOSE, client_address, is_health_check, is_open, refuse
 
 MOST_BUCKETS = 10_000
 HEAVY_COST = 10.0
@@ -40,12 +39,6 @@ class Allowance:
 
 # The page loads about twenty files, and several people may share an address.
 OPEN_ALLOWANCE = Allowance(rate=100, burst=400)
-# More than a few load balancers and probes send. Beyond it a health check waits, and is not refused: behind a proxy a
-# stranger may have the address of a probe. A probe of Kubernetes gives up after a second.
-HEALTH_ALLOWANCE = Allowance(rate=20, burst=100)
-SECONDS_OF_A_HEALTH_CHECK = 0.5
-# Waiting ones hold their connections, so there must be few of them.
-MOST_WAITING_HEALTH_CHECKS = 250
 
 
 class TokenBuckets:
@@ -92,39 +85,26 @@ class TokenBuckets:
 class AddressLimits:
     """Limits by client address what needs no key: open paths, and OPTIONS, which browsers send without one (CORS).
 
-    An address over `allowance` gets 429 and loses its connection, and with it the requests that it has pipelined. Its
-    health checks, which are counted by themselves, wait SECONDS_OF_A_HEALTH_CHECK.
+    An address without tokens of `strangers` gets 429 and loses its connection. Health checks are not counted
+    here (`HealthChecks`).
     """
 
-    def __init__(self, app: ASGIApp, *, allowance: Allowance, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, app: ASGIApp, *, strangers: TokenBuckets) -> None:
         self._app = app
-        self._open = TokenBuckets(allowance, clock=clock)
-        self._health = TokenBuckets(HEALTH_ALLOWANCE, clock=clock)
-        self._waiting = 0
+        self._strangers = strangers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
-        if scope["type"] == "http":
-            address = client_address(scope)
-            if scope["path"] in HEALTH_PATHS:
-                await self._slow_down(address)
-            elif is_open(scope["path"]) or scope["method"] == "OPTIONS":
-                try:
-                    _take(self._open, address, "this address")
-                except Problem as problem:
-                    await refuse(problem, scope, receive, send, headers=CLOSE)
-                    return
+        if scope["type"] == "http" and self._counts(scope):
+            try:
+                take(self._strangers, client_address(scope), "this address")
+            except Problem as problem:
+                await refuse(problem, scope, receive, send, headers=CLOSE)
+                return
         await self._app(scope, receive, send)
 
-    async def _slow_down(self, address: str) -> None:
-        """Let a health check wait if the address has sent too many."""
-        if self._health.take(address) or self._waiting >= MOST_WAITING_HEALTH_CHECKS:
-            return
-        self._waiting += 1
-        try:
-            await asyncio.sleep(SECONDS_OF_A_HEALTH_CHECK)
-        finally:
-            self._waiting -= 1
+    def _counts(self, scope: Scope) -> bool:
+        return scope["method"] == "OPTIONS" or (is_open(scope["path"]) and not is_health_check(scope))
 
 
 class RateLimits:
@@ -164,15 +144,15 @@ class RateLimits:
     def _take(self, scope: Scope) -> None:
         name = caller_name(scope)
 
-        def take(cost: float, paid: float = 0.0) -> None:
-            _take(self._callers, name, "this caller", cost, paid)
-            _take(self._process, "", "the whole service", cost, paid)
+        def pay(cost: float, paid: float = 0.0) -> None:
+            take(self._callers, name, "this caller", cost, paid)
+            take(self._process, "", "the whole service", cost, paid)
 
         if self._heavy(scope):
-            take(HEAVY_COST)
+            pay(HEAVY_COST)
         else:
-            take(1.0)
-            scope[PAY_THE_REST] = lambda: take(HEAVY_COST, paid=1.0)
+            pay(1.0)
+            scope[PAY_THE_REST] = lambda: pay(HEAVY_COST, paid=1.0)
 
     def _telling(self, scope: Scope, send: Send) -> Send:
         buckets, name = self._callers, caller_name(scope)
@@ -190,7 +170,7 @@ class RateLimits:
         return telling
 
 
-def _take(buckets: TokenBuckets | None, name: str, whose: str, cost: float = 1.0, paid: float = 0.0) -> None:
+def take(buckets: TokenBuckets | None, name: str, whose: str, cost: float = 1.0, paid: float = 0.0) -> None:
     """Take the unpaid part of `cost`; without `buckets` there is no limit.
 
     Raises:

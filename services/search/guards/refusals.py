@@ -10,6 +10,9 @@ from ..wire.problem_documents import Problem, problem_response
 REFUSED = "similarity.refused"
 """Key in the ASGI scope. Its value is the slug of the problem with which the request was refused."""
 
+WAITS = "similarity.waits"
+"""Key in the state of an ASGI scope: the request waits, and its connection counts as idle."""
+
 CLOSE = {"Connection": "close"}
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
 OPEN_PATHS = HEALTH_PATHS | {"/", "/docs", "/openapi.json"}
@@ -22,6 +25,11 @@ def is_open(path: str) -> bool:
     They read no body, and use no permit and no rate-limit token, so requests without a key cannot use these up.
     """
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
+
+
+def is_health_check(scope: Scope) -> bool:
+    """Return whether a request is a health check."""
+    return scope["path"] in HEALTH_PATHS and scope["method"] == "GET"
 
 
 async def refuse(
@@ -42,6 +50,11 @@ def secret_in(authorization: bytes | None) -> bytes | None:
     """Return the secret in an `Authorization` header; None if it is not "Bearer" (case-insensitive) and one word."""
     words = (authorization or b"").split()
     return words[1] if len(words) == 2 and words[0].lower() == b"bearer" else None
+
+
+def secret_of(scope: Scope) -> bytes | None:
+    """Return the secret of a request (see `secret_in`); None if it has none."""
+    return secret_in(header(scope, b"authorization"))
 
 
 def client_address(scope: Scope) -> str:

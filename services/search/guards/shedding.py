@@ -17,8 +17,7 @@ from ..wire.problem_documents import MEDIA_TYPE, Problem, problem_document
 from .concurrency import BUSY, Gates
 from .connections import BEYOND_LIMIT
 from .envelope import SECURITY_HEADERS
-from .heads import ambiguous_length
-from .refusals import HEALTH_PATHS, header, is_open, secret_in
+from .refusals import HEALTH_PATHS, is_open, secret_in, secret_of
 
 BUSY_BODY = problem_document(Problem(problems.OVERLOADED, BUSY), path="/").model_dump_json().encode()[:-4] + b"%s}"
 BUSY_HEADERS = [
@@ -56,16 +55,14 @@ class Shedding:
         elif beyond:
             shed = scope["path"] not in HEALTH_PATHS
         else:
-            shed = not is_open(scope["path"]) and self._gates.of(scope).refuses(
-                secret_in(header(scope, b"authorization"))
-            )
+            shed = not is_open(scope["path"]) and self._gates.of(scope).refuses(secret_of(scope))
         if not shed:
             await self._app(scope, receive, send)
             return
         self._shed()
         body = BUSY_BODY % json.dumps(scope["path"]).encode()
         headers = [*BUSY_HEADERS, (b"content-length", b"%d" % len(body))]
-        if beyond or ambiguous_length(scope):
+        if beyond:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": problems.OVERLOADED.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

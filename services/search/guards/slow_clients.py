@@ -12,15 +12,13 @@ from typing import Any, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ..settings import ServiceSettings
 from .careful_parser import CarefulParser
 from .connections import BEYOND_LIMIT, Connections
 from .envelope import closing_answer
-from .refusals import network_of
+from .refusals import WAITS, network_of
 
 SECONDS_UNTIL_COUNTED = 0.1
-# Browsers, proxies and HTTP libraries wait for a response before they send the next request. A client that does not
-# wait could send so many requests that refusing them would leave no processor time for other clients.
-SECONDS_BETWEEN_PIPELINED = 0.5
 
 
 class ConnectionWithDeadlines(H11Protocol):
@@ -31,8 +29,7 @@ class ConnectionWithDeadlines(H11Protocol):
 
     While the write buffer is not empty, the client must read some of it every `write_seconds`. A request holds its
     permit (`concurrency.py`) until its response is complete. So the time that the application waits for the client is
-    limited to `answer_seconds` for each response, and the next request is not processed before the client has read all
-    of the last response. `open_connections` limits the bytes in all write buffers.
+    limited to `answer_seconds` for each response. `open_connections` limits the bytes in all write buffers.
 
     `open_connections`: all connections of the process. A connection is added at its first bytes, or after
     SECONDS_UNTIL_COUNTED without any, so that one whose first request is on its way is not ended as idle.
@@ -40,7 +37,9 @@ class ConnectionWithDeadlines(H11Protocol):
     `refusal`: called with the bytes of a new request; returns a response to send instead of calling the application, or
     None.
 
-    A request that was sent before the last response was complete (pipelining) waits SECONDS_BETWEEN_PIPELINED.
+    A client that does not wait for its response before it sends the next request (pipelining) loses the connection
+    after that response. Browsers, proxies and HTTP libraries wait. Who does not could send so many requests that
+    refusing them would leave no processor time for others, and requests whose responses it does not read.
 
     The parser is always h11, also where httptools is installed: the two treat malformed requests differently, and the
     tests cover h11.
@@ -48,35 +47,27 @@ class ConnectionWithDeadlines(H11Protocol):
 
     refusal: Callable[[bytes], bytes | None] = staticmethod(lambda _: None)
     open_connections = Connections()
-    head_seconds = 10.0
-    write_seconds = 20.0
-    answer_seconds = 30.0
+    settings = ServiceSettings()
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.conn: CarefulParser = CarefulParser(max_incomplete_event_size=self.config.h11_max_incomplete_event_size)
+        self.conn: CarefulParser = CarefulParser(self.settings.head_bytes)
         self.address = "unknown"
         self._count_timer: asyncio.TimerHandle | None = None
         self._beyond_limit = False
         self._head_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
         self._answer_deadline: asyncio.TimerHandle | None = None
-        self._answer_seconds_left = self.answer_seconds
-        self._pause_timer: asyncio.TimerHandle | None = None
-        self._unread_bytes = 0
+        self._answer_seconds_left = self.settings.answer_seconds
+        # From Python 3.12 on, asyncio keeps a response in memory until its last byte is sent.
+        self.unread = 0
 
     @property
     def idle(self) -> bool:
-        """Whether no request is in progress and the client has read the last response completely."""
-        return self.cycle is None or (self.cycle.response_complete and not self.flow.write_paused)
-
-    @property
-    def unread(self) -> int:
-        """Size in bytes of the response that is in memory because the client has not read all of it.
-
-        From Python 3.12 on, asyncio keeps a response in memory until its last byte is sent.
-        """
-        return self._unread_bytes
+        """Whether no request is in progress and the client has read the last response completely, or it waits."""
+        if self._is_between_requests:
+            return not self.flow.write_paused
+        return WAITS in self.cycle.scope["state"]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client has connected: start the deadline for its first request."""
@@ -98,10 +89,11 @@ class ConnectionWithDeadlines(H11Protocol):
         at_start = self.idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
         if at_start and self._refuse_early(data):
             return
+        if self.flow.write_paused and self._is_between_requests:
+            self.transport.close()
+            return
         super().data_received(data)
-        if self._has_unread_response:
-            self.flow.pause_reading()
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_between_requests:
             self._start_head_deadline()
 
     def send_400_response(self, msg: str) -> None:
@@ -116,37 +108,23 @@ class ConnectionWithDeadlines(H11Protocol):
         self.transport.close()
 
     def handle_events(self) -> None:
-        """Process the received bytes; also called when a response is complete, for a pipelined request."""
-        if self._pause_timer is not None or self._has_unread_response:
-            return
+        """Process the received bytes."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
             self._head_deadline = _cancel(self._head_deadline)
-            self._answer_seconds_left = self.answer_seconds
+            self._answer_seconds_left = self.settings.answer_seconds
             self.open_connections.used(self)
 
     def on_response_complete(self) -> None:
-        """The response is complete.
-
-        A pipelined request that is already here is processed after SECONDS_BETWEEN_PIPELINED.
-        """
-        pipelined = self.conn.their_state is h11.DONE and bool(self.conn.trailing_data[0])
-        if pipelined and not self.transport.is_closing():
-            self._pause_timer = self.loop.call_later(SECONDS_BETWEEN_PIPELINED, self._go_on)
+        """The response is complete: close the connection if the next request is already here."""
+        if self.conn.their_state is h11.DONE and self.conn.trailing_data[0]:
+            self.transport.close()
         super().on_response_complete()
-        if self._pause_timer is not None or self._has_unread_response:
-            self.flow.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
-        for timer in (
-            self._count_timer,
-            self._head_deadline,
-            self._write_deadline,
-            self._answer_deadline,
-            self._pause_timer,
-        ):
+        for timer in (self._count_timer, self._head_deadline, self._write_deadline, self._answer_deadline):
             _cancel(timer)
         self.open_connections.remove(self)
         super().connection_lost(exc)
@@ -154,7 +132,7 @@ class ConnectionWithDeadlines(H11Protocol):
     def pause_writing(self) -> None:
         """The client reads the response more slowly than the application writes it: start the deadlines."""
         super().pause_writing()
-        self._unread_bytes = self.transport.get_write_buffer_size()
+        self.unread = self.transport.get_write_buffer_size()
         self.open_connections.answered(self)
         if self._write_deadline is None:
             self._start_write_deadline()
@@ -162,15 +140,12 @@ class ConnectionWithDeadlines(H11Protocol):
 
     def resume_writing(self) -> None:
         """The client has read all that was buffered."""
-        self._unread_bytes = 0
+        self.unread = 0
         self._write_deadline = _cancel(self._write_deadline)
         if self._answer_deadline is not None:
             self._answer_seconds_left = max(0.0, self._answer_deadline.when() - self.loop.time())
             self._answer_deadline = _cancel(self._answer_deadline)
-        is_complete = self._has_unread_response
         super().resume_writing()
-        if is_complete and self._pause_timer is None and not self.transport.is_closing():
-            self._go_on()
 
     def end(self) -> None:
         """Close the connection at once."""
@@ -201,19 +176,12 @@ class ConnectionWithDeadlines(H11Protocol):
         return True
 
     @property
-    def _has_unread_response(self) -> bool:
-        """Whether no request is in progress, and the client has not read the last response completely."""
-        return self.flow.write_paused and (self.cycle is None or self.cycle.response_complete)
-
-    def _go_on(self) -> None:
-        self._pause_timer = None
-        if not self._has_unread_response:
-            self.flow.resume_reading()
-            self.handle_events()
+    def _is_between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
     def _start_head_deadline(self) -> None:
         if self._head_deadline is None:
-            self._head_deadline = self.loop.call_later(self.head_seconds, self.end)
+            self._head_deadline = self.loop.call_later(self.settings.head_seconds, self.end)
 
     def _start_write_deadline(self) -> None:
         """End the connection if the client reads nothing for `write_seconds`; otherwise check again after that time."""
@@ -225,30 +193,19 @@ class ConnectionWithDeadlines(H11Protocol):
             else:
                 self.end()
 
-        self._write_deadline = self.loop.call_later(self.write_seconds, check)
+        self._write_deadline = self.loop.call_later(self.settings.write_seconds, check)
 
     def _end_incomplete(self) -> None:
         """End the connection if the application still has parts of the response to send."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self._is_between_requests:
             self.end()
 
 
 def connection_with_deadlines(
-    *,
-    head_seconds: float,
-    write_seconds: float,
-    answer_seconds: float,
-    open_connections: Connections,
-    refusal: Callable[[bytes], bytes | None],
+    settings: ServiceSettings, open_connections: Connections, refusal: Callable[[bytes], bytes | None]
 ) -> type[ConnectionWithDeadlines]:
     """Return the class of connections for uvicorn's `http` setting, with these limits."""
-    limits = {
-        "head_seconds": head_seconds,
-        "write_seconds": write_seconds,
-        "answer_seconds": answer_seconds,
-        "open_connections": open_connections,
-        "refusal": staticmethod(refusal),
-    }
+    limits = {"settings": settings, "open_connections": open_connections, "refusal": staticmethod(refusal)}
     return type("ConnectionWithDeadlines", (ConnectionWithDeadlines,), limits)
 
 

@@ -57,8 +57,8 @@ function show({ rows: answers, unused_columns: unused = [] }) {
   countChosen();
   byId("matched-title").focus();
   say(byId("matched-title").textContent);
-  const [{ id, asked }] = answers;
-  if (answers.length === 1 && !id && /[,;]/.test(asked.name)) byId("paste-error").textContent = "Nothing found: write one company per line.";
+  const separators = answers.length === 1 ? /[,;]/ : /;/; // many a name has a comma
+  if (answers.some(({ id, asked }) => !id && separators.test(asked.name))) byId("paste-error").textContent = "Write one company per line: a line with several finds nothing.";
 }
 
 function rowOf(answer, key, before) {

@@ -20,7 +20,7 @@ import { startNotes } from "./notes.js";
 import { remember, showRecent, startRecent } from "./recent.js";
 import { showQuestion, titleOf } from "./question.js";
 import { addPage, addReasons, openAll, rowOf, showHits, showNew, showRows, shownHits } from "./results.js";
-import { loadSegments } from "./segments.js";
+import { loadSegments, shortened } from "./segments.js";
 import { markListed, startShortlists } from "./shortlists.js";
 import { isReversed, labelOf, sortKey } from "./sorting.js";
 import { DEFAULT_K, addressOf, current, follow, go, note, noteIds, onlyWords, requestFor } from "./state.js";
@@ -66,12 +66,15 @@ async function load() {
     document.title = `${error.problem.title} · Company similarity`;
     const typed = isKind(error, "unknown-company", "contested-name", "too-few-words") ? current().anchors[0]?.company : null;
     const isOfSegment = isKind(error, "invalid-request") && error.problem.errors?.some(({ parameter }) => parameter === "segment");
+    const isOfNegative = isKind(error, "invalid-request") && error.problem.errors?.some(({ parameter }) => ["negatives", "unlike"].includes(parameter));
     const isOfFilter = isKind(error, "invalid-request") && current().filters.length;
     const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
     showProblem(error.problem, load, [
       typed && button("Describe it instead", () => describe(typed)),
       typed && isKind(error, "unknown-company", "contested-name") && button("Add it", softly(() => openAdding(typed))),
       isOfSegment && button("Ask about the whole company", () => go(wholes())),
+      ...(isOfNegative ? current().negatives.map((each) => button(`No longer unlike ${shortened(each.company ?? each.text)}`,
+        () => go({ negatives: current().negatives.filter((one) => one !== each) }))) : []),
       isOfList && button("Exclude no list", () => go({ excludeLists: [] })),
       isOfFilter && button("Remove the filters", dropFilters),
     ].filter(Boolean));
@@ -119,7 +122,7 @@ function showAnswer(found, signal) {
   say(`${counted(found.hits.length, "company", "companies")} like ${title}`);
   showQuestion(found);
   showApplied();
-  showMisses(found.misses ?? [], { remove: removeMisses, replace: replaceMiss }, found.warnings);
+  showMisses(found.misses ?? [], { remove: removeMisses, replace: replaceMiss }, [...ignoredWords(), ...found.warnings]);
   clearLocated();
   showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
   showView(found);
@@ -171,6 +174,11 @@ const showMore = softly(async () => {
   shownHits()[first] && rowOf(shownHits()[first].company.id).node.focus();
   return say(`${counted(found.hits.length, "more company", "more companies")}`);
 });
+
+function ignoredWords() {
+  const { ignored } = current();
+  return ignored.length ? [`Ignored in the address: ${ignored.join(", ")}.`] : [];
+}
 
 function removeMisses(misses) {
   const change = {};

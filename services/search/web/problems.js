@@ -10,7 +10,7 @@ export function showProblem(problem, retry, further = []) {
   const choices = problem.candidates ?? problem.suggestions ?? [];
   const box = el("section", { class: problem.candidates ? "problem candidates" : "problem" },
     el("h1", {}, problem.title),
-    el("p", { class: "detail" }, problem.detail),
+    el("p", { class: "detail" }, inWords(problem.detail)),
     offences(problem),
     choices.length > 0 && el("p", { class: "chips" }, choices.map(companyChip)),
     further.length > 0 && el("p", { class: "chips" }, further),
@@ -21,7 +21,14 @@ export function showProblem(problem, retry, further = []) {
 
 // The words about a single one are the detail already.
 const offences = ({ errors = [] }) => errors.length > 1
-  && el("ul", {}, errors.map(({ parameter, reason }) => el("li", {}, `${parameter}: ${reason}`)));
+  && el("ul", {}, errors.map(({ parameter, reason }) => el("li", {}, inWords(`${parameter}: ${reason}`))));
+
+// "anchors[0].weight: must be …" names members of the API.
+const ROLES = { anchors: "company", negatives: "unlike company", exclude: "excluded company" };
+const MEMBERS = { company: "name", text: "description", segment: "line of business" };
+
+const inWords = (words) => words.replace(/\b(anchors|negatives|exclude)\[(\d+)\](?:\.(\w+))?:/g, (_, role, place, member = "company") =>
+  `the ${MEMBERS[member] ?? member} of ${ROLES[role]} ${Number(place) + 1}`);
 
 export const clearProblem = () => byId("message").replaceChildren();
 

@@ -4,6 +4,7 @@ import { byId, el } from "./dom.js";
 import { showVerdict, verdictButtons } from "./feedback.js";
 import { companyLink, siteLink } from "./links.js";
 import { noteButton, noteLine } from "./notes.js";
+import { toast } from "./problems.js";
 import { because, fact, marked, otherShared, phrasesOf } from "./reasons.js";
 import { MAX_ANCHORS, current, go } from "./state.js";
 
@@ -80,14 +81,14 @@ export function anchorButtons({ id, name }) {
   ];
 }
 
-export function addAnchor(id) {
-  const { anchors } = current();
-  if (anchors.length < MAX_ANCHORS && !anchors.some(({ company }) => company === id)) return go({ anchors: [...anchors, { company: id, weight: 1 }] });
-  return null;
-}
+export const addAnchor = (id) => add("anchors", "negatives", { company: id, weight: 1 });
+export const addNegative = (id) => add("negatives", "anchors", { company: id });
 
-export function addNegative(id) {
-  const { negatives } = current();
-  if (negatives.length < MAX_ANCHORS && !negatives.some(({ company }) => company === id)) return go({ negatives: [...negatives, { company: id }] });
-  return null;
+// The service refuses a company that is both.
+function add(role, other, added) {
+  const isAnother = ({ company }) => company !== added.company;
+  const { [role]: before, [other]: others } = current();
+  if (!before.every(isAnother)) return null;
+  if (before.length >= MAX_ANCHORS) return toast(`At most ${MAX_ANCHORS} companies: remove one first.`);
+  return go({ [role]: [...before, added], [other]: others.filter(isAnother) });
 }

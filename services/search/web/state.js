@@ -17,6 +17,8 @@ export const LIMITS = [
   { name: "at_least", sign: ">=", words: "≥" }, { name: "at_most", sign: "<=", words: "≤" },
   { name: "above", sign: ">", words: ">" }, { name: "below", sign: "<", words: "<" },
 ];
+const CONDITION = /^([A-Za-z0-9_.-]+?)(!?=|[<>]=|[<>](?!=))(.*\S.*)$/s; // FIELD, sign, value
+const [LEAST_WEIGHT, MOST_WEIGHT] = [0.001, 1000];
 const DIRECT = { country: "country", industry: "industry", tag: "tags" };
 
 export const MAX_ANCHORS = 10;
@@ -26,7 +28,7 @@ export const RANK_WORDS = { comparable: "Comparable", business: "Business", cosi
 export const RANKS = Object.keys(RANK_WORDS);
 const EMPTY = Object.freeze({
   anchors: [], negatives: [], filters: [], exclude: [], excludeLists: [], rank: "comparable", minProbability: null, k: DEFAULT_K, map: null, list: "",
-  sort: "", view: "rows", columns: null,
+  sort: "", view: "rows", columns: null, ignored: [], // parts of the address that mean nothing
 });
 const VIEW = "similarity-view"; // localStorage: {view, columns}, as the reader looked last
 
@@ -43,7 +45,7 @@ export function follow(listener) {
 
 // Another question: a step that Back undoes. A saved list that was changed is a question of its own.
 export function go(change) {
-  state = { ...state, list: "", ...change };
+  state = { ...state, list: "", ignored: [], ...change };
   history.pushState(null, "", addressOf(state));
   return onChange();
 }
@@ -131,38 +133,35 @@ function readAddress({ search, hash } = location) {
   for (const [name, value] of [...new URLSearchParams(search), ...new URLSearchParams(hash.slice(1))]) {
     if (!value.trim() && name !== "columns") continue;
     if (name === "company" || name === "text") read.anchors.push(last = { [name]: value, weight: 1 });
-    else if (name === "weight" && read.anchors.length && Number(value) > 0) read.anchors.at(-1).weight = Number(value);
+    else if (name === "weight" && read.anchors.length && Number(value) >= LEAST_WEIGHT && Number(value) <= MOST_WEIGHT) read.anchors.at(-1).weight = Number(value);
     else if (name === "unlike") read.negatives.push(last = { company: value });
     else if (name === "unlike_text") read.negatives.push(last = { text: value });
     else if (name === "segment" && last?.company && /^[1-9]$/.test(value)) last.segment = Number(value);
     else if (name in DIRECT) addCondition(filters, DIRECT[name], "=", value);
-    else if (name === "filter") readCondition(filters, value);
+    else if (name === "filter" && CONDITION.test(value)) addCondition(filters, ...CONDITION.exec(value).slice(1));
     else if (name === "exclude") read.exclude.push(value);
     else if (name === "exclude_list") read.excludeLists.push(value);
     else if (name === "rank" && RANKS.includes(value)) read.rank = value;
-    else if (name === "min_probability" && Number(value) > 0 && Number(value) <= 1) read.minProbability = Number(value);
-    else if (name === "k" && Number(value) >= 1 && Number(value) <= 250) read.k = Math.floor(Number(value));
+    else if (name === "min_probability" && Number(value) >= 0 && Number(value) <= 1) read.minProbability = Number(value);
+    else if (name === "k" && Number.isInteger(Number(value)) && Number(value) >= 1 && Number(value) <= 250) read.k = Number(value);
     else if (name === "map") read.map = value === "1";
     else if (name === "list") read.list = value;
     else if (name === "sort") read.sort = value === "rank" ? "" : value;
     else if (name === "view") read.view = value === "table" ? value : EMPTY.view;
     else if (name === "columns") read.columns = value.split(",").filter(Boolean);
+    else read.ignored.push(`${name}=${value}`);
   }
-  read.anchors.length = Math.min(read.anchors.length, MAX_ANCHORS);
-  read.negatives.length = Math.min(read.negatives.length, MAX_ANCHORS);
+  for (const role of ["anchors", "negatives"]) {
+    read.ignored.push(...read[role].splice(MAX_ANCHORS).map(({ company, text }) => `${company ?? text} (more than ${MAX_ANCHORS})`));
+  }
   return { ...read, filters: [...filters.values()] };
-}
-
-function readCondition(filters, condition) {
-  const parts = /^([A-Za-z0-9_.-]+?)(=|!=|>=|<=|>|<)(.*)$/s.exec(condition);
-  if (parts) addCondition(filters, parts[1], parts[2], parts[3]);
 }
 
 function addCondition(filters, field, sign, value) {
   const filter = filters.get(field) ?? { field, any_of: [], none_of: [] };
   if (sign === "=") filter.any_of.push(value);
   else if (sign === "!=") filter.none_of.push(value);
-  else if (value.trim() !== "") filter[LIMITS.find((each) => each.sign === sign).name] = Number.isFinite(Number(value)) ? Number(value) : value;
+  else filter[LIMITS.find((each) => each.sign === sign).name] = Number.isFinite(Number(value)) ? Number(value) : value;
   filters.set(field, filter);
 }
 

@@ -33,7 +33,7 @@ export function startTable(onChange) {
 export function showTableHead(hits) {
   columns = columnsOf(hits);
   const sortedBy = sortKey();
-  const heading = (key, label) => el("th", { scope: "col", class: classOf(key), "aria-sort": key === sortedBy ? (isAscending(hits) ? "ascending" : "descending") : null },
+  const heading = (key, label) => el("th", { scope: "col", class: classOf(key), "data-column": key, "aria-sort": key === sortedBy ? (isAscending(hits) ? "ascending" : "descending") : null },
     ["verdict", "note", "tags"].includes(key) ? label : el("button", { type: "button", "data-sort": key, onclick: () => sortBy(key) },
       label, key === sortedBy && el("span", { "aria-hidden": "true" }, isAscending(hits) ? " ↑" : " ↓")));
   byId("table-head").replaceChildren(

@@ -4,19 +4,19 @@ There are three reasons for one thread. A writer must not have two batches in pr
 (`similarity.ingest.writer_leases`). A Kafka producer must be used by one thread. Encoder and disk handle large batches
 more efficiently.
 
-Requests wait in a queue. The thread takes the queued requests, commits them as one batch, and gives each request its
-own results. Requests that arrive during a commit form the next batch; there is no delay to fill a batch.
+Requests wait in a queue. The thread takes queued requests, commits them as one batch, and gives each request its own
+results. Requests that arrive during a commit wait for a later batch; there is no delay to fill a batch. Callers take
+turns, and batches are small, so that a caller waits little longer for its write while another one sends many.
 """
 
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Protocol, TypeAlias
 
 from similarity.company import DeletedCompany
@@ -31,8 +31,15 @@ from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
 MAX_WAITING_REQUESTS = 16
-FULL_BATCH_CHANGES = 256
-"""A batch that has this many changes takes no further requests; its last request may exceed it."""
+FULL_BATCH_CHANGES = 16
+SHARED_BATCH_CHANGES = 4
+"""Maximum number of changes in a batch of several requests, and of lines of a bulk upload in one request.
+
+All other writes wait while a batch is encoded and stored: on two cores, 10 ms and 8 ms for each long description. So
+batches are small while several callers write.
+"""
+SECONDS_SHARED = 1.0
+"""How long after its last batch a caller still counts as one that writes."""
 MAX_WAIT_SECONDS = 20.0
 """Maximum duration of `GroupCommit.write`, in the queue and during the commit together.
 
@@ -80,7 +87,7 @@ class Destination(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Request:
     """The changes of one request, with the caller and the id of the request for the audit record."""
 
@@ -109,7 +116,8 @@ class GroupCommit:
         self._audit = audit or AuditRecord(None)
         self._max_waiting = max_waiting
         self._max_wait_seconds = max_wait_seconds
-        self._queue: deque[_Request] = deque()
+        self._queue: list[_Request] = []
+        self._last_turns: dict[str, float] = {}  # times by caller
         self._waiting = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -142,6 +150,14 @@ class GroupCommit:
             with self._changed:
                 self._waiting -= 1
                 self._changed.notify_all()
+
+    def batch_changes(self, caller: str | None = None) -> int:
+        """Return the maximum number of changes in a batch of this caller, by default the current one."""
+        now, caller = time.monotonic(), caller or who()
+        with self._changed:
+            times = [at for each, at in self._last_turns.items() if each != caller]
+        is_shared = any(now - at < SECONDS_SHARED for at in times)
+        return SHARED_BATCH_CHANGES if is_shared else FULL_BATCH_CHANGES
 
     def close(self) -> None:
         """Refuse new writes, commit the queued ones, and end the thread."""
@@ -198,11 +214,20 @@ class GroupCommit:
         return batch
 
     def _dequeue(self) -> list[_Request]:
-        """Remove requests from the queue, at least one, until they have FULL_BATCH_CHANGES; return them."""
-        requests = [self._queue.popleft()]
-        while self._queue and sum(len(request.changes) for request in requests) < FULL_BATCH_CHANGES:
-            requests.append(self._queue.popleft())
-        return requests
+        """Remove requests from the queue, at least one, and return them.
+
+        They are the oldest ones of the caller whose last turn is the longest ago, with at most `batch_changes`
+        together; only a single request may exceed that.
+        """
+        caller = min((request.who for request in self._queue), key=lambda who: self._last_turns.get(who, 0.0))
+        most = self.batch_changes(caller)
+        waiting = [request for request in self._queue if request.who == caller]
+        sizes = accumulate(len(request.changes) for request in waiting)
+        batch = [request for request, size in zip(waiting, sizes, strict=True) if size <= most]
+        batch = batch or waiting[:1]
+        self._queue = [request for request in self._queue if request not in batch]
+        self._last_turns[caller] = time.monotonic()
+        return batch
 
 
 def _commit_batch(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> None:

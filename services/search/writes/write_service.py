@@ -6,7 +6,7 @@ applied or refused, but never superseded.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -39,9 +39,8 @@ from .group_commit import STORED, GroupCommit, Written
 from .write_records import Line, company_of_body, deletion, read_line
 from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 
-BULK_LINES_AT_ONCE = 16
 BULK_CHARACTERS_AT_ONCE = 300_000
-"""Other writes wait while a part of a bulk is encoded and stored: 128 descriptions took over a second."""
+"""Other writes wait while a part of a bulk upload is encoded and stored."""
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
 NO_VECTOR = (
@@ -115,9 +114,9 @@ class WriteService:
         numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
         now, declared = self.clock(), cache(self._declared)
         read = [read_line(number, line, now=now, declared=declared) for number, line in numbered]
-        parts = list(_parts(read))
-        first = self._write_lines(commits, parts[0]) if parts else []
-        return chain([first], self._rest(commits, parts[1:]))
+        parts = _parts(read, commits.batch_changes)
+        first = self._write_lines(commits, next(parts, []))
+        return chain([first], self._rest(commits, parts))
 
     def status(self, company_id: str, version: int) -> WriteStatus:
         """Return the state of a write of this version, from the version that the live generation holds.
@@ -161,7 +160,7 @@ class WriteService:
             self.removed(deleted)
         return _results(lines, iter(written))
 
-    def _rest(self, commits: GroupCommit, parts: Sequence[Sequence[Line]]) -> Iterator[list[BulkResult]]:
+    def _rest(self, commits: GroupCommit, parts: Iterable[Sequence[Line]]) -> Iterator[list[BulkResult]]:
         """Yield the results of the further parts. After a failure the store is not called again: each call may wait."""
         trouble = ""
         for lines in parts:
@@ -174,14 +173,17 @@ class WriteService:
             yield _results(lines, repeat(Written(Outcome.FAILED, trouble)))
 
 
-def _parts(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Yield consecutive lines that are written together; only a single line may have more than the maximum length."""
+def _parts(lines: Sequence[Line], most: Callable[[], int]) -> Iterator[list[Line]]:
+    """Yield consecutive lines that are written together, at most `most()`.
+
+    Only a single line may have more than the maximum length.
+    """
     part: list[Line] = []
     characters = 0
     for line in lines:
         change = line.parsed.change if line.parsed else None
         length = change.company.characters() if change and not isinstance(change, DeletedCompany) else 0
-        if part and (len(part) == BULK_LINES_AT_ONCE or characters + length > BULK_CHARACTERS_AT_ONCE):
+        if part and (len(part) >= most() or characters + length > BULK_CHARACTERS_AT_ONCE):
             yield part
             part, characters = [], 0
         part.append(line)

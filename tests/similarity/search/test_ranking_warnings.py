@@ -87,7 +87,10 @@ EMPTY_RANKINGS: dict[str, tuple[dict[str, Any], str]] = {
         {"exclude": ["b"], "filters": [FieldFilter(field="country", any_of=("Germany",))]},
         "every other company that passes the filter on country is excluded",
     ),
-    "all improbable": ({"min_probability": 0.999}, "no company has a probability of at least 0.999; the highest is 0."),
+    "all improbable": (
+        {"min_probability": 0.999},
+        "of at least 0.999; the highest is 0.217 (21.7 %): ask for a lower one",
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 
 from services.search.guards.authentication import Authentication
 from services.search.guards.callers import LOCAL, Caller, Scope, needs
+from services.search.guards.rate_limits import OPEN_ALLOWANCE, TokenBuckets
 from services.search.wire.failures import answer_failures
 
 READER = Caller(name="reader", scopes=frozenset({Scope.READ}))
@@ -42,13 +43,13 @@ def test_without_keys_everybody_is_the_local_caller(app: FastAPI) -> None:
 
 
 def test_a_route_hears_who_asks(app: FastAPI) -> None:
-    app.add_middleware(Authentication, keys=KNOWN_NAMES)
+    app.add_middleware(Authentication, keys=KNOWN_NAMES, strangers=TokenBuckets(OPEN_ALLOWANCE))
     answer = TestClient(app).get("/read", headers={"Authorization": "Bearer reader"})
     assert answer.json() == "reader"
 
 
 def test_a_key_without_the_scope_is_refused_with_its_name_and_the_scope(app: FastAPI) -> None:
-    app.add_middleware(Authentication, keys=KNOWN_NAMES)
+    app.add_middleware(Authentication, keys=KNOWN_NAMES, strangers=TokenBuckets(OPEN_ALLOWANCE))
     client = TestClient(app)
     answer = client.get("/write", headers={"Authorization": "Bearer reader"})
     assert answer.status_code == 403

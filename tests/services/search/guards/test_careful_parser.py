@@ -3,17 +3,19 @@
 import h11
 import pytest
 
+from services.search.asking.question_schemas import TextQuery
 from services.search.guards import careful_parser
 from services.search.guards.careful_parser import CarefulParser
 from services.search.wire import problems
 
+MOST_BYTES = 32_768
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def events(*parts: bytes) -> list[object]:
     """All events of these bytes, of as many requests as they hold."""
-    parser = CarefulParser(max_incomplete_event_size=32_768)
+    parser = CarefulParser(MOST_BYTES)
     found: list[object] = []
     try:
         for part in parts:
@@ -53,9 +55,38 @@ def test_a_body_that_arrives_byte_by_byte_has_no_chunks() -> None:
 
 @pytest.mark.parametrize("before", [b"", HEAD + b"\r\n"], ids=["first", "pipelined"])
 def test_a_head_of_too_many_lines_is_refused_before_it_is_parsed(before: bytes) -> None:
-    found = events(before + HEAD + b"a:\r\n" * (careful_parser.MOST_HEAD_LINES + 1) + b"\r\n")
+    found = events(before + HEAD + b"a:\r\n" * careful_parser.MOST_HEADERS + b"\r\n")
     assert found[-1] is problems.HEAD_TOO_LARGE
     assert found.count(h11.Request) == bool(before)
+
+
+def test_a_head_of_just_the_limits_is_taken() -> None:
+    # HEAD has one header.
+    assert events(HEAD + b"a:\r\n" * (careful_parser.MOST_HEADERS - 1) + b"\r\n")[0] is h11.Request
+    head = HEAD + b"a: %s\r\n\r\n" % (b"a" * (MOST_BYTES - len(HEAD + b"a: \r\n\r\n")))
+    assert events(head)[0] is h11.Request
+    assert events(head.replace(b"aaa", b"aaaa", 1))[-1] is problems.HEAD_TOO_LARGE
+
+
+def test_an_address_of_too_many_parameters_is_refused() -> None:
+    def given(count: int) -> bytes:
+        return b"GET /?%s HTTP/1.1\r\nHost: a\r\n\r\n" % b"&".join([b"a="] * count)
+
+    assert events(given(careful_parser.MOST_PARAMETERS))[0] is h11.Request
+    assert events(given(careful_parser.MOST_PARAMETERS + 1)) == [problems.HEAD_TOO_LARGE]
+
+
+def test_the_longest_query_in_an_address_has_not_too_many_parameters() -> None:
+    members = TextQuery.model_json_schema()["properties"].values()
+    assert sum(each.get("maxItems", 1) for each in members) <= careful_parser.MOST_PARAMETERS
+
+
+@pytest.mark.parametrize("line", [b"POST / HTTP/1.1\r\n", b"POST / HTTP/1.0\r\n"])
+@pytest.mark.parametrize("length", [b"Content-Length: 2\r\n", b"Content-Length: 0\r\n", b""])
+def test_a_length_that_a_proxy_may_read_otherwise_is_refused(line: bytes, length: bytes) -> None:
+    found = events(line + length + b"Host: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+    is_clear = line.endswith(b"1.1\r\n") and not length
+    assert found == ([h11.Request, h11.EndOfMessage] if is_clear else [problems.OTHER_REFUSAL])
 
 
 def test_a_head_of_too_many_bytes_is_named_as_such() -> None:
@@ -64,7 +95,7 @@ def test_a_head_of_too_many_bytes_is_named_as_such() -> None:
 
 
 TRAILERS = CHUNKED + chunks(3, 2) + b"0\r\n"
-HEADER_LINES = b"a:\r\n" * (careful_parser.MOST_HEAD_LINES + 2)
+HEADER_LINES = b"a:\r\n" * (careful_parser.MOST_HEADERS + 3)
 BLANKS = b" \t" * (careful_parser.MOST_BLANKS_IN_A_ROW // 2) + b" "
 
 

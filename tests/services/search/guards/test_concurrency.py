@@ -9,7 +9,6 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from services.search.guards import concurrency
 from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
 from services.search.guards.connections import BEYOND_LIMIT
 from services.search.guards.envelope import Envelope
@@ -21,8 +20,9 @@ from tests.services.search.asgi import Answer, Inner, asked, http
 
 
 def gates(at_once: int = 2, queue: int = 1, seconds: float = 5.0) -> Gates:
+    """Gates with `at_once` quick permits for one key."""
     return Gates(
-        quick=Gate(at_once=at_once, queue=queue, seconds=seconds),
+        quick=Gate(at_once=at_once + 1, queue=queue, seconds=seconds),
         heavy=Gate(at_once=1, queue=1, seconds=seconds),
     )
 
@@ -104,20 +104,12 @@ def test_one_key_cannot_keep_the_others_out_of_the_queue() -> None:
     assert asyncio.run(served()) == [[True] * 5 + [False] * 4, [True], [False] * 3]
 
 
-def test_a_key_leaves_a_permit_to_others_that_use_the_gate_and_takes_it_when_they_are_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_key_leaves_a_permit_to_others() -> None:
     async def entered() -> list[bool]:
         gate = Gate(at_once=3, queue=2, seconds=0.01)
-        await gate.enter(b"bob")
-        gate.leave(b"bob")
-        shared = [await gate.enter(b"ann") for _ in range(3)]
-        bob = await gate.enter(b"bob")
-        gate.leave(b"bob")
-        monkeypatch.setattr(concurrency, "SECONDS_TO_LEAVE_ROOM", 0)
-        return [*shared, bob, await gate.enter(b"ann")]
+        return [await gate.enter(key) for key in (b"ann", b"ann", b"ann", b"bob", b"eve")]
 
-    assert asyncio.run(entered()) == [True, True, False, True, True]
+    assert asyncio.run(entered()) == [True, True, False, True, False]
 
 
 def test_a_key_that_is_alone_never_takes_the_last_heavy_permit() -> None:
@@ -128,7 +120,7 @@ def test_a_key_that_is_alone_never_takes_the_last_heavy_permit() -> None:
     assert asyncio.run(entered()) == [True, False, True]
 
 
-def test_a_key_that_is_alone_has_all_quick_permits() -> None:
+def test_a_key_has_as_many_quick_permits_as_the_setting_says() -> None:
     async def entered() -> list[bool]:
         quick = Guards(settings=ServiceSettings(at_once=2, queue=1, queue_seconds=0.05)).gates.quick
         return [await quick.enter(b"ann") for _ in range(3)]
@@ -158,20 +150,6 @@ def test_a_request_that_waits_for_a_permit_of_its_own_key_lets_others_pass() -> 
         return served
 
     assert asyncio.run(order()) == ["bob", "ann", "bob"]
-
-
-def test_a_key_leaves_a_permit_to_another_one_that_was_refused() -> None:
-    async def entered() -> list[bool]:
-        gate = Gate(at_once=2, queue=0, seconds=5)
-        alone = [await gate.enter(b"ann"), await gate.enter(b"ann")]
-        refused = await gate.enter(b"bob")
-        ann_refused = await gate.enter(b"ann")
-        gate.leave(b"ann")
-        more_of_ann = await gate.enter(b"ann")
-        bob_again = await gate.enter(b"bob")
-        return [*alone, refused, ann_refused, more_of_ann, bob_again]
-
-    assert asyncio.run(entered()) == [True, True, False, False, False, True]
 
 
 @pytest.mark.parametrize("header", [b"Bearer secret", b"bEaReR  secret", b"bearer\tsecret", b" Bearer secret "])

@@ -1,12 +1,10 @@
-"""Requests that their head alone forbids."""
+"""Requests that their Host or Origin forbids."""
 
 from typing import Any
 
 import pytest
-from starlette.types import Scope
 
-from services.search.asking.question_schemas import TextQuery
-from services.search.guards.heads import ANY, LOCAL_NAMES, MOST_PARAMETERS, Heads, head_bytes, host_name
+from services.search.guards.heads import ANY, LOCAL_NAMES, Heads, host_name
 from services.search.guards.lifecycle import Lifecycle
 from tests.services.search.asgi import Inner, ask, http
 
@@ -89,50 +87,6 @@ def test_a_page_of_a_trusted_origin_may_too() -> None:
 def test_reading_is_left_to_the_browsers_own_rules() -> None:
     app = heads(Inner(), names=LOCAL_NAMES)
     assert ask(app, http(host="localhost:8080", origin="https://evil.example")).status == 200
-
-
-@pytest.mark.parametrize("path", ["/similar", "/healthz", "/"])
-def test_an_address_of_too_many_parameters_is_431(path: str) -> None:
-    def given(count: int) -> Scope:
-        return {**http(path, host="localhost"), "query_string": b"&".join([b"a="] * count)}
-
-    assert ask(heads(Inner()), given(MOST_PARAMETERS)).status == 200
-    refusal = ask(heads(Inner()), given(MOST_PARAMETERS + 1))
-    assert (refusal.status, refusal.problem) == (431, "head-too-large")
-
-
-def test_the_longest_query_in_an_address_has_not_too_many_parameters() -> None:
-    members = TextQuery.model_json_schema()["properties"].values()
-    assert sum(each.get("maxItems", 1) for each in members) <= MOST_PARAMETERS
-
-
-def test_a_head_of_just_the_limit_is_taken_and_one_byte_more_is_431() -> None:
-    request = b"GET /similar/acme?k=1 HTTP/1.1\r\nhost: a\r\nx-long: " + b"x" * 1000 + b"\r\n\r\n"
-    scope = {**http(host="a", x_long="x" * 1000), "raw_path": b"/similar/acme", "query_string": b"k=1"}
-    inner = Inner()
-    assert head_bytes(scope) == len(request)
-    assert ask(heads(inner, most_bytes=head_bytes(scope)), scope).status == 200
-    refusal = ask(heads(inner, most_bytes=head_bytes(scope) - 1), scope)
-    assert (refusal.status, refusal.problem) == (431, "head-too-large")
-    assert refusal.headers["connection"] == "close"
-    assert len(inner.scopes) == 1
-
-
-@pytest.mark.parametrize(
-    ("headers", "version"),
-    [
-        ({"content_length": "2", "transfer_encoding": "chunked"}, "1.1"),
-        ({"content_length": "0", "transfer_encoding": "chunked"}, "1.1"),
-        ({"transfer_encoding": "chunked"}, "1.0"),
-    ],
-)
-def test_a_length_that_a_proxy_may_read_otherwise_is_400(headers: dict[str, str], version: str) -> None:
-    inner = Inner()
-    scope = {**http("/similar", "POST", **headers), "http_version": version}
-    refusal = ask(heads(inner), scope, [b"[]"])
-    assert (refusal.status, refusal.problem) == (400, "refused")
-    assert refusal.headers["connection"] == "close"
-    assert inner.scopes == []
 
 
 def test_readiness_ends_first_and_requests_go_on() -> None:

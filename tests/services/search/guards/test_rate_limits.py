@@ -1,18 +1,15 @@
 """How often callers may ask."""
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Scope
 
-from services.search.guards import rate_limits
 from services.search.guards.callers import CALLER, LOCAL, Caller
 from services.search.guards.rate_limits import AddressLimits, Allowance, RateLimits, TokenBuckets
 from services.search.guards.refusals import network_of
 from services.search.wire import problems
-from tests.services.search.asgi import Answer, Clock, Inner, ask, asked, http
+from tests.services.search.asgi import Answer, Clock, Inner, ask, http
 
 # Sums of eighths are exact, so the bound can be checked to the last token.
 eighths = st.integers(0, 80).map(lambda number: number / 8)
@@ -83,7 +80,7 @@ def limits(inner: Inner, clock: Clock, *, caller: float = 3, process: float = 10
 
 def both(inner: Inner) -> AddressLimits:
     """Limits of addresses around those of callers."""
-    return AddressLimits(limits(inner, Clock(), process=1), allowance=Allowance(1, 2), clock=Clock())
+    return AddressLimits(limits(inner, Clock(), process=1), strangers=TokenBuckets(Allowance(1, 2), clock=Clock()))
 
 
 def by(name: str, path: str = "/similar/acme") -> Scope:
@@ -165,26 +162,6 @@ def test_an_ipv6_customer_is_one_caller_however_the_address_is_written(address: 
 def test_health_checks_are_never_limited(path: str) -> None:
     app = both(Inner())
     assert {ask(app, http(path)).status for _ in range(5)} == {200}
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_too_many_health_checks_of_one_address_wait_and_are_answered(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rate_limits, "SECONDS_OF_A_HEALTH_CHECK", 0.2)
-    inner = Inner()
-    app = both(inner)
-
-    async def flood() -> tuple[list[Answer], int]:
-        others = {**http(path), "client": ("10.0.0.2", 1)}
-        tasks = [asyncio.create_task(asked(app, http(path))) for _ in range(500)]
-        assert (await asked(app, others)).status == 200
-        answered_at_once = len(inner.scopes) - 1
-        return await asyncio.gather(*tasks), answered_at_once
-
-    answers, answered_at_once = asyncio.run(flood())
-    assert {answer.status for answer in answers} == {200}
-    assert answered_at_once == 500 - rate_limits.MOST_WAITING_HEALTH_CHECKS
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json", "/assets/page.js"])

@@ -17,7 +17,9 @@ from uvicorn.protocols.http import flow_control, h11_impl
 from services.search.guards import lifecycle, slow_clients
 from services.search.guards.concurrency import Admission, Gate, Gates
 from services.search.guards.connections import Connections
+from services.search.guards.refusals import WAITS
 from services.search.guards.slow_clients import connection_with_deadlines
+from services.search.settings import ServiceSettings
 from tests.services.search.asgi import Inner
 
 Result = TypeVar("Result")
@@ -26,21 +28,17 @@ HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 def with_server(app: ASGIApp, talk: Callable[[int], Awaitable[Result]], **limits: Any) -> Result:
     """What `talk` returns, given the port of a server with these limits."""
-    given: dict[str, Any] = {
-        "head_seconds": 0.15,
-        "write_seconds": 0.15,
-        "answer_seconds": 30.0,
-        "open_connections": Connections(),
-        "refusal": lambda _: None,
-    }
-    given |= limits
+    given: dict[str, Any] = {"open_connections": Connections(), "refusal": lambda _: None}
+    seconds: dict[str, Any] = {"head_seconds": 0.15, "write_seconds": 0.15}
+    for name, limit in limits.items():
+        (seconds if name.endswith("_seconds") else given)[name] = limit
+    settings = ServiceSettings(**seconds, head_bytes=2048)
 
     async def serve() -> Result:
         config = uvicorn.Config(
             app,
             port=0,
-            http=connection_with_deadlines(**given),
-            h11_max_incomplete_event_size=2048,
+            http=connection_with_deadlines(settings, **given),
             ws="none",
             log_config=None,
             lifespan="off",
@@ -210,7 +208,7 @@ def test_a_client_that_takes_its_answer_slowly_but_steadily_is_not_left() -> Non
     assert with_server(answers, take_slowly) == size
 
 
-def test_a_request_waits_until_its_client_has_read_the_answer_before() -> None:
+def test_whoever_asks_again_before_he_has_read_the_answer_gets_it_and_loses_the_connection() -> None:
     size = 80_000_000  # more than the operating system buffers
     begun: list[str] = []
 
@@ -219,19 +217,18 @@ def test_a_request_waits_until_its_client_has_read_the_answer_before() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
         await send({"type": "http.response.body", "body": b"x" * size})
 
-    async def ask_twice(port: int) -> tuple[int, int]:
+    async def ask_twice(port: int) -> tuple[int, bytes]:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(HEAD)
         await reader.readuntil(b"\r\n\r\n")
         writer.write(HEAD)
         await asyncio.sleep(0.3)
-        before = len(begun)
         await reader.readexactly(size)
-        await reader.readuntil(b"\r\n\r\n")
+        rest = await reader.read()
         writer.close()
-        return before, len(begun)
+        return len(begun), rest
 
-    assert with_server(answers, ask_twice, write_seconds=5.0) == (1, 2)
+    assert with_server(answers, ask_twice, write_seconds=5.0) == (1, b"")
 
 
 def test_clients_that_do_not_read_large_answers_fill_no_more_memory_than_the_limit() -> None:
@@ -324,26 +321,28 @@ def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None
     assert len(inner.scopes) == 2
 
 
-def test_requests_that_are_sent_ahead_leave_the_others_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that waits for its answers is answered before the second request of one that does not."""
-    monkeypatch.setattr(slow_clients, "SECONDS_BETWEEN_PIPELINED", 1.0)
-    order: list[str] = []
+@pytest.mark.parametrize("state", [{WAITS: True}, {}])
+def test_a_connection_whose_request_only_waits_makes_room_for_a_new_one(state: dict[str, bool]) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"].update(state)
+        await Inner(seconds=0.4)(scope, receive, send)
 
     async def talk(port: int) -> bytes:
-        flood = asyncio.create_task(sent(port, ahead * 2 + last))
-        while not order:
-            await asyncio.sleep(0.005)
-        await sent(port, HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
-        return (await flood)[0]
+        waiting = asyncio.create_task(sent(port, HEAD))
+        await asyncio.sleep(0.1)
+        late = asyncio.create_task(sent(port, HEAD))
+        got, _ = await waiting
+        await late
+        return got
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        order.append(scope["path"])
-        await Inner()(scope, receive, send)
+    got = with_server(app, talk, open_connections=Connections(most=1), head_seconds=1.0)
+    assert (got == b"") is bool(state)
 
-    ahead = HEAD.replace(b"/ ", b"/ahead ", 1)
-    last = ahead.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
-    assert with_server(app, talk).count(b"HTTP/1.1 200 OK") == 3
-    assert order == ["/ahead", "/", "/ahead", "/ahead"]
+
+def test_whoever_sends_requests_ahead_gets_one_answer_and_loses_the_connection() -> None:
+    inner = Inner()
+    got, _ = with_server(inner, lambda port: sent(port, HEAD * 3))
+    assert got.count(b"HTTP/1.1 200 OK") == len(inner.scopes) == 1
 
 
 def test_the_rest_of_a_request_is_never_taken_for_a_new_one() -> None:

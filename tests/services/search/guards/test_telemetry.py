@@ -25,6 +25,7 @@ from services.search.guards.envelope import Envelope
 from services.search.guards.guards import Guards
 from services.search.guards.logs import FIELDS, JsonLines
 from services.search.guards.metrics import ServiceMetrics
+from services.search.guards.rate_limits import OPEN_ALLOWANCE, TokenBuckets
 from services.search.guards.refusals import refuse
 from services.search.guards.telemetry import Telemetry, open_telemetry
 from services.search.wire import problems
@@ -48,7 +49,8 @@ class Case:
                 raise ValueError("broken")
             return company_id
 
-        app.add_middleware(Authentication, keys={"right": Caller(name="ann", scopes=frozenset())}.get)
+        keys = {"right": Caller(name="ann", scopes=frozenset())}.get
+        app.add_middleware(Authentication, keys=keys, strangers=TokenBuckets(OPEN_ALLOWANCE))
         app.add_middleware(Telemetry, metrics=self.metrics, **options)
         app.add_middleware(Envelope)
         self.client = TestClient(app, headers={"Authorization": "Bearer right"})

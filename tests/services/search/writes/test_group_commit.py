@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from services.search.guards.callers import Caller, current_caller
 from services.search.wire.problem_documents import Problem
 from services.search.writes import group_commit
 from services.search.writes.group_commit import Commit, GroupCommit, Written
@@ -70,29 +71,64 @@ def test_what_waits_while_a_batch_is_under_way_is_the_next_batch() -> None:
     with ThreadPoolExecutor(8) as pool:
         pool.submit(commits.write, [change("first")])
         assert destination.began.wait(SECONDS)
-        later = [pool.submit(commits.write, [change(f"c{number}")]) for number in range(7)]
-        wait_until(lambda: len(commits._queue) == 7)
+        later = [pool.submit(commits.write, [change(f"c{number}")]) for number in range(4)]
+        wait_until(lambda: len(commits._queue) == 4)
         destination.gate.set()
-        assert {done.result()[0].reason for done in later} == {f"c{number}" for number in range(7)}
+        assert {done.result()[0].reason for done in later} == {f"c{number}" for number in range(4)}
     commits.close()
-    assert [len(batch) for batch in destination.batches] == [1, 7]
+    assert [len(batch) for batch in destination.batches] == [1, 4]
     assert len(destination.threads) == 1
 
 
-def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_commit, "FULL_BATCH_CHANGES", 4)
+def write_as(commits: GroupCommit, caller: str, *ids: str) -> None:
+    current_caller.set(Caller(caller, frozenset()))
+    commits.write([change(each) for each in ids])
+
+
+def batches_of(*writes: str) -> list[str]:
+    """Return the batches of the writes that wait while the first one is committed; each write: caller and ids."""
     destination = GatedDestination()
     commits = GroupCommit(destination)
     destination.gate.clear()
-    with ThreadPoolExecutor(8) as pool:
-        pool.submit(commits.write, [change("first")])
-        assert destination.began.wait(SECONDS)
-        for number in range(5):
-            pool.submit(commits.write, [change(f"a{number}"), change(f"b{number}")])
-        wait_until(lambda: len(commits._queue) == 5)
+    with ThreadPoolExecutor(16) as pool:
+        for number, write in enumerate(writes):
+            pool.submit(write_as, commits, *write.split())
+            assert destination.began.wait(SECONDS)
+            wait_until(lambda queued=number: len(commits._queue) == queued)  # type: ignore[misc]
         destination.gate.set()
     commits.close()
-    assert [len(batch) for batch in destination.batches] == [1, 4, 4, 2]
+    return [" ".join(batch) for batch in destination.batches]
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has written counts as one that writes for as long as a test lasts."""
+    monkeypatch.setattr(group_commit, "SECONDS_SHARED", SECONDS)
+
+
+@pytest.mark.usefixtures("shared")
+def test_only_a_single_request_may_have_more_changes_than_a_full_batch() -> None:
+    assert batches_of("b 1", "a 2 3", "a 4", "a 5 6", "a 7 8 9 10 11", "a 12") == [
+        "1",
+        "2 3 4",
+        "5 6",
+        "7 8 9 10 11",
+        "12",
+    ]
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_write_does_not_wait_for_those_that_another_caller_sent_before() -> None:
+    assert batches_of("bulk 1", "bulk 2 3 4 5", "bulk 6", "bulk 7", "other 8") == ["1", "8", "2 3 4 5", "6 7"]
+
+
+def test_a_caller_that_writes_alone_has_larger_batches() -> None:
+    assert batches_of("a 1", "a 2 3", "a 4 5 6 7", "a 8") == ["1", "2 3 4 5 6 7 8"]
+
+
+@pytest.mark.usefixtures("shared")
+def test_callers_take_turns() -> None:
+    assert batches_of("a 1", "a 2", "b 3", "a 4", "b 5", "c 6", "a 7 8 9") == ["1", "3 5", "6", "2 4", "7 8 9"]
 
 
 def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:

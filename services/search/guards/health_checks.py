@@ -1,0 +1,66 @@
+"""Answers floods of health checks cheaply, and refuses none: a stranger may have the address of a probe (a proxy's)."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Collection
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..wire import problems
+from .heads import host_of, is_known
+from .rate_limits import Allowance, TokenBuckets
+from .refusals import REFUSED, WAITS, is_health_check
+
+# More than the load balancers and probes of one process send.
+ALLOWANCE = Allowance(rate=20, burst=100)
+# A probe of Kubernetes gives up after a second. At random, so that not all are answered at the same moment.
+MILLISECONDS_TO_WAIT = range(400, 800)
+SECONDS_TO_KEEP = 1.0
+
+
+class HealthChecks:
+    """Passes health checks on up to ALLOWANCE. Each further one waits, and gets the last answer to one passed on.
+
+    That answer is not given longer than SECONDS_TO_KEEP: where the service hangs, all checks hang. A connection that
+    waits counts as idle (`slow_clients`), so it keeps nobody out.
+    """
+
+    def __init__(self, app: ASGIApp, *, names: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._names = names
+        self._allowance = TokenBuckets(ALLOWANCE, clock=clock)
+        self._clock = clock
+        # The last answer for each path, and the time until which it is given.
+        self._last: dict[str, tuple[Response, float]] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one connection (ASGI)."""
+        if scope["type"] != "http" or not is_health_check(scope) or not is_known(host_of(scope), self._names):
+            await self._app(scope, receive, send)
+        elif self._allowance.take("") or not self._has_answer(scope["path"]):
+            await self._app(scope, receive, self._remembering(scope, send))
+        else:
+            scope.setdefault("state", {})[WAITS] = True
+            await asyncio.sleep(secrets.choice(MILLISECONDS_TO_WAIT) / 1000)
+            answer, _ = self._last[scope["path"]]
+            await answer(scope, receive, send)
+
+    def _has_answer(self, path: str) -> bool:
+        return path in self._last and self._clock() < self._last[path][1]
+
+    def _remembering(self, scope: Scope, send: Send) -> Send:
+        """Return `send` that also keeps the answer, unless it refuses only this request."""
+        start: Message = {}
+
+        async def remembering(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+            elif scope.get(REFUSED) in {None, problems.STOPPING.slug}:
+                answer = Response(message["body"], start["status"], Headers(scope=start))
+                self._last[scope["path"]] = answer, self._clock() + SECONDS_TO_KEEP
+            await send(message)
+
+        return remembering
