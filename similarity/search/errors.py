@@ -20,8 +20,8 @@ class UnknownCompany(InvalidInput):
     """No company matches `reference`. `suggestions`: companies with similar names, best first.
 
     `is_unlike_all`: whether similar names were searched and none was found; the suggestions are then companies whose
-    names begin with the same letters. `is_described`: whether only the description of the first suggestion, and not its
-    name, has the words of `reference`.
+    names begin with the same letters. `is_described`: whether only the description or website of the first suggestion,
+    and not its name, has the words of `reference`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class UnknownCompany(InvalidInput):
                 f", or a similar one{beginning}; {names}describe what it does in a text instead, or add the company"
             )
         elif suggestions and is_described:
-            advice = f"; the description of {suggestions[0].name} ({suggestions[0].id}) mentions it"
+            advice = f"; the description or website of {suggestions[0].name} ({suggestions[0].id}) mentions it"
         elif suggestions:
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
         if "," in reference:

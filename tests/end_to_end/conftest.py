@@ -71,10 +71,12 @@ def serving(index: SqliteIndex, encoder: Encoder, workspace: Path) -> Iterator[s
     while not server.started and thread.is_alive() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert server.started
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join()
-    kept.close()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        kept.close()
 
 
 @pytest.fixture(scope="session")

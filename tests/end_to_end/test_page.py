@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from similarity.index.attributes import parse_schema
 from similarity.index.sqlite import SqliteIndex
+from tests.contract.steps import add_live
 from tests.end_to_end.conftest import Opened, serving
 from tests.end_to_end.page_parts import address_has, downloaded, expect, hits, names, ranking, row, toast
+from tests.factories import make_embedded
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import add_generation, companies, company, filled_index
 
@@ -199,6 +202,22 @@ def test_a_contested_name_offers_its_candidates(page: Any) -> None:
     assert below["y"] >= above["y"] + above["height"]
     expect(page.locator("#message").get_by_role("link")).to_have_count(2)
     expect(page.locator("#message").get_by_role("button")).to_have_text(["Describe it instead", "Add it"])
+
+
+def test_another_company_of_the_name_can_be_chosen_instead(opened: Opened, tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "index.db")
+    add_live(index, "first")
+    index.declare(parse_schema(["size:ordinal=micro,small,large"], "size"))
+    named = [("HP", "Helmerich & Payne, Inc.", "micro"), ("HPQ", "HP Inc.", "large")]
+    index.upsert("first", [make_embedded(id_, name=name, attributes={"size": size}) for id_, name, size in named])
+    with serving(index, AxisEncoder(), tmp_path / "workspace.db") as address:
+        page = opened(address)
+        page.goto("/?company=HP")
+        page.get_by_text("it may also mean HPQ").wait_for()
+        page.locator("#misses").get_by_role("button", name="HP Inc.").click()
+        page.get_by_role("heading", name="HP Inc.").wait_for()
+        address_has(page, "company=HPQ")
+        page.close()
 
 
 def test_an_empty_index_says_how_to_fill_it(opened: Opened, tmp_path: Path) -> None:

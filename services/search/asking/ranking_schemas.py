@@ -56,6 +56,9 @@ class AskedFor(BaseModel):
     duplicates: list[str] = Field(
         default=[], description="Ids of the same company (same domain or text), which are therefore no hits."
     )
+    others: list[CompanyReference] = Field(
+        default=[], description="Companies that the reference may also mean, as `warnings` say."
+    )
 
 
 class Miss(BaseModel):

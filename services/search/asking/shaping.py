@@ -9,11 +9,12 @@ from similarity.search import ranking as search
 from similarity.search.explanations.explanation import ExplainingPhrase, SharedFact
 from similarity.search.explanations.segments import Segment
 from similarity.search.location import Location
+from similarity.search.names.namesakes import NAMESAKES_SHOWN
 from similarity.search.queries.resolution import ResolvedAnchor, Unresolved
 from similarity.search.reranking.fact_effects import RankFact
 
 from ..wire.failures import problem_of
-from ..wire.problem_documents import CompanyReference
+from ..wire.problem_documents import CompanyReference, reference_of
 from .answers import company_members, model_of, record_of
 from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason, RemovalRecord, SegmentRecord
 
@@ -61,6 +62,7 @@ def _anchor(anchor: ResolvedAnchor) -> AskedFor:
         updated_at=time_of_version(document.version),
         embedded_at=document.embedded_at,
         duplicates=list(anchor.duplicates),
+        others=[reference_of(each) for each in anchor.others[:NAMESAKES_SHOWN]],
     )
 
 

@@ -69,7 +69,9 @@ class MatchedRow(BaseModel):
         "punctuation. `prefix`: the beginning of only one company's name. `words`: a few letters differ.",
     )
     candidates: list[CompanyReference] = Field(
-        default=[], description="Of a miss: companies that may be meant, the most likely first."
+        default=[],
+        description="Of a miss: companies that may be meant, the most likely first. Of a match: others that are as "
+        "large and may be meant too.",
     )
     miss: str | None = Field(default=None, description="Why there is no match.")
 

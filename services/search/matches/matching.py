@@ -86,6 +86,6 @@ def _answer(row: ListRow, match: Match) -> MatchedRow:
         company=company,
         confidence=match.confidence,
         how=match.how,
-        candidates=[reference_of(each) for each in match.candidates[:CANDIDATES_SHOWN]],
+        candidates=[reference_of(each) for each in (match.candidates or match.others)[:CANDIDATES_SHOWN]],
         miss=match.miss or None,
     )

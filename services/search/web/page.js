@@ -122,7 +122,7 @@ function showAnswer(found, signal) {
   say(`${counted(found.hits.length, "company", "companies")} like ${title}`);
   showQuestion(found);
   showApplied();
-  showMisses(found.misses ?? [], { remove: removeMisses, replace: replaceMiss }, [...ignoredWords(), ...found.warnings]);
+  showMisses(found.misses ?? [], { remove: removeMisses, replace: replaceMiss }, [...ignoredWords(), ...found.warnings], namesakes(found));
   clearLocated();
   showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
   showView(found);
@@ -174,6 +174,10 @@ const showMore = softly(async () => {
   shownHits()[first] && rowOf(shownHits()[first].company.id).node.focus();
   return say(`${counted(found.hits.length, "more company", "more companies")}`);
 });
+
+// What was asked for and may also mean other companies.
+const namesakes = ({ anchors, negatives }) => [["anchor", anchors], ["negative", negatives]].flatMap(([role, named]) =>
+  named.filter(({ others }) => others.length).map(({ company, others }) => ({ role, asked: company.id, others })));
 
 function ignoredWords() {
   const { ignored } = current();

@@ -34,14 +34,18 @@ export const clearProblem = () => byId("message").replaceChildren();
 
 // Part of the answer may be missing (a company among several that nobody knows); the rest stands. Warnings come first.
 // Of exclusions only the number is told: a pasted list may hold thousands that are not in the index.
-// A suggestion takes the place of what was missed; the rest of the question stays.
-export function showMisses(misses, { remove, replace }, warnings = []) {
+// A suggestion takes the place of what was missed or read as another company; the rest of the question stays.
+export function showMisses(misses, { remove, replace }, warnings = [], namesakes = []) {
   const excluded = misses.filter(({ role }) => role === "exclude");
   const others = misses.filter(({ role }) => role !== "exclude");
-  byId("misses").replaceChildren(...warnings.map((each) => el("p", { class: "note" }, each)), ...others.map((miss) =>
-    el("div", { class: "miss" },
+  const instead = (miss, companies = []) => companies.length > 0
+    && el("p", { class: "chips" }, companies.map((company) => button(company.name, () => replace(miss, company), { class: "chip" })));
+  byId("misses").replaceChildren(
+    ...warnings.map((each) => el("p", { class: "note" }, each)),
+    ...namesakes.map((each) => instead(each, each.others)),
+    ...others.map((miss) => el("div", { class: "miss" },
       el("p", {}, el("strong", {}, miss.asked), ` is left out: ${miss.detail} `, button("Remove it", () => remove([miss]), { class: "link" })),
-      (miss.suggestions ?? []).length > 0 && el("p", { class: "chips" }, miss.suggestions.map((company) => button(company.name, () => replace(miss, company), { class: "chip" }))))));
+      instead(miss, miss.suggestions))));
   if (excluded.length) byId("misses").append(el("p", { class: "note" }, `${excludedWords(excluded)} `, button("Forget", () => remove(excluded), { class: "link" })));
 }
 

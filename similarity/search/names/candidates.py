@@ -4,8 +4,12 @@ from collections.abc import Collection, Iterable
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
-from similarity.search.names.comparison import contains_core, cores_of, name_similarity, words_of
+from similarity.search.names.comparison import MIN_JOINED_LETTERS, contains_core, cores_of, name_similarity, words_of
+from similarity.search.names.confidence import RARE_AT_START
+from similarity.search.names.rows import Match
+from similarity.search.names.words import names_with
 
+MAX_BY_WORDS = 3
 MIN_CANDIDATE_SIMILARITY = 0.6
 FIRST_WORDS_LIKENESS = 0.9
 BEGUN_LIKENESS = 0.89
@@ -14,14 +18,42 @@ MIN_BEGUN_LETTERS = 3
 
 
 def prominent_first(companies: Iterable[Company], core: str, schema: AttributeSchema) -> list[Company]:
-    """Return the prominent companies whose name or description has the words of `core`, the largest first.
+    """Return the prominent companies whose name, description or website has the words of `core`, the largest first.
 
-    A description tells former names and brands: "google" finds Alphabet, "zara" Inditex. In a description, the words
-    must be next to each other. The companies may have been found by other spellings, such as "space x" for "spacex".
+    A description tells former names and brands: "google" finds Alphabet, "zara" Inditex. So does a website: aramco.com
+    is that of Saudi Arabian Oil, catlbattery.com that of CATL. The companies may have been found by other spellings,
+    such as "space x" for "spacex".
     """
     prominent = [each for each in companies if schema.is_prominent(each)]
-    telling = [each for each in prominent if _has_words(core, cores_of(each)) or _tells(core, each.description)]
-    return sorted(telling, key=lambda each: -(schema.size_of(each) or 0.0))
+    telling = [
+        each
+        for each in prominent
+        if _has_words(core, cores_of(each)) or _tells(core, each.description) or _is_website_of(core, each.domain)
+    ]
+    return largest_first(telling, schema)
+
+
+def largest_first(companies: Iterable[Company], schema: AttributeSchema) -> list[Company]:
+    """Return the companies by size; those of equal size and those without a known size keep their order."""
+    return sorted(companies, key=lambda each: -(schema.size_of(each) or 0.0))
+
+
+def no_match(
+    core: str, companies: Collection[Company], schema: AttributeSchema, *, further: Iterable[Company] = ()
+) -> Match:
+    """Return the match of a name that no company has.
+
+    Its candidates are the first of `prominent_first`, then `further`, then those of `companies` with similar names.
+    """
+    by_words = prominent_first(companies, core, schema)[:MAX_BY_WORDS]
+    first = (*by_words, *further)
+    candidates = tuple({each.id: each for each in (*first, *most_similar(core, companies, schema))}.values())
+    if by_words and not is_named_alike(core, candidates[0]):
+        reason = f"no company has that name; the description or website of {candidates[0].name!r} mentions it"
+        return Match(candidates=candidates, miss=reason, is_described=True)
+    if candidates:
+        return Match(candidates=candidates, miss=f"no company has that name; the nearest is {candidates[0].name!r}")
+    return Match(miss="no company has that name or a similar one")
 
 
 def is_named_alike(core: str, company: Company) -> bool:
@@ -34,7 +66,7 @@ def most_similar(core: str, companies: Collection[Company], schema: AttributeSch
     """Return the companies with a similar name or alias, most similar first, the larger first of equal ones."""
     likeness = {each.id: _likeness_of(core, cores_of(each)) for each in companies}
     similar = [each for each in companies if likeness[each.id] >= MIN_CANDIDATE_SIMILARITY]
-    by_size = sorted(similar, key=lambda each: (-(schema.size_of(each) or 0.0), each.id))
+    by_size = largest_first(sorted(similar, key=lambda each: each.id), schema)
     return tuple(sorted(by_size, key=lambda each: -likeness[each.id]))
 
 
@@ -43,7 +75,23 @@ def _has_words(core: str, cores: Iterable[str]) -> bool:
 
 
 def _tells(core: str, description: str) -> bool:
-    return contains_core(core, [words_of(description)])
+    """Return whether a description has the words of `core` next to each other, or joined in one word.
+
+    One word must have a capital letter there, because many names are also ordinary words: the text of a company that
+    makes grab cranes does not tell Grab.
+    """
+    joined = core.replace(" ", "")
+    capitalised = " ".join(word for word in description.split() if not word.islower())
+    is_told = contains_core(joined, [words_of(capitalised)])
+    return is_told or (joined != core and contains_core(core, [words_of(description)]))
+
+
+def _is_website_of(core: str, domain: str) -> bool:
+    """Return whether the first label of a domain begins with `core`, or is a word of it that few names have."""
+    label, joined = domain.partition(".")[0].replace("-", ""), core.replace(" ", "")
+    if min(len(label), len(joined)) < MIN_JOINED_LETTERS:
+        return False
+    return label.startswith(joined) or (label in core.split() and names_with(label) < RARE_AT_START)
 
 
 def _likeness_of(core: str, cores: Iterable[str]) -> float:

@@ -164,6 +164,11 @@ def has_same_words(core: str, cores: Sequence[str]) -> bool:
     return any(words == sorted(other.split()) or letters == other.replace(" ", "") for other in cores)
 
 
+def is_joined(core: str, cores: Sequence[str]) -> bool:
+    """Return whether one of `cores`, or the beginning of one, has the words of `core` with spaces elsewhere."""
+    return has_same_words(core, cores) or extends_core(core, cores)
+
+
 def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> bool:
     """Return whether a name differs by one letter or space from the company's name or from one of its aliases.
 

@@ -1,4 +1,4 @@
-"""The queries by which companies of a similar name are found in an index, and the ids that a name may stand for."""
+"""The queries by which companies of a similar name are found in an index, and the ids and domains of a name."""
 
 import re
 from collections.abc import Iterator
@@ -6,14 +6,20 @@ from itertools import takewhile
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, name_key
 from similarity.index.protocol import CompanyIndex
+from similarity.search.names.comparison import is_short
 
 MAX_SHORTER_QUERIES = 4
 MAX_LISTINGS = 10
 # "NASDAQ:AAPL", "AAPL US", "AAPL US Equity"
 WITH_EXCHANGE = re.compile(r"[A-Za-z]{2,10}: ?(?P<after>[\w.-]+)|(?P<before>[A-Z0-9]{1,6}) [A-Z]{2}(?: Equity)?")
 TICKER = re.compile(r"\d{3,7}|[A-Za-z]\w{1,4}")
-WITH_CLASS = re.compile(r"([A-Za-z]{1,5})[.-][A-Za-z]{1,2}")
+WITH_CLASS = re.compile(r"([A-Za-z]{1,5})[./ -][A-Za-z]{1,2}")
 WITH_CLASS_LETTER = re.compile(r"([A-Z]{2,4})[A-Z]")
+# Exchanges number share classes: VOW3.DE are preference shares of VOW.DE.
+WITH_CLASS_NUMBER = re.compile(r"([A-Za-z]{2,5})\d{1,2}(\.[A-Za-z]{1,2})")
+CLASS_NUMBERS = ("", *map(str, range(1, 12)))
+SPLIT_WORD = re.compile("[a-z]{6,24}")
+MIN_SPLIT_LETTERS = 3
 INNER_CAPITAL = re.compile(r"([a-z])([A-Z])")
 
 
@@ -26,9 +32,7 @@ def possible_ids(name: str) -> list[str]:
     >>> "AAPL" in possible_ids("NASDAQ:AAPL")
     True
     """
-    typed = name.strip()
-    if exchange := WITH_EXCHANGE.fullmatch(typed):
-        typed = exchange["after"] or exchange["before"]
+    typed = _without_exchange(name)
     plain = "".join(character for character in typed if character.isalnum())
     return [each for each in {typed.upper(), typed.lower(), plain.upper()} if ID_PATTERN.fullmatch(each)]
 
@@ -44,6 +48,13 @@ def queries(name: str, core: str) -> Iterator[str]:
         yield split
 
 
+def split_queries(core: str) -> Iterator[str]:
+    """Yield the only word of a name as two words, split at each place: "coca cola" for "cocacola"."""
+    if SPLIT_WORD.fullmatch(core):
+        for place in range(MIN_SPLIT_LETTERS, len(core) - MIN_SPLIT_LETTERS + 1):
+            yield f"{core[:place]} {core[place:]}"
+
+
 def shorter_queries(core: str) -> Iterator[str]:
     """Yield queries that find more candidates: the name without one of its words, or the first half of its only word.
 
@@ -57,9 +68,23 @@ def shorter_queries(core: str) -> Iterator[str]:
         yield " ".join(word for word in words if word != omitted)
 
 
+def possible_domains(core: str) -> tuple[list[str], list[str]]:
+    """Return the domains `<core>.com`, with the words joined or hyphenated, and those of initials.
+
+    The initials "j and j" may be jnj.com or jj.com.
+    """
+    words = core.split()
+    joined = "".join(words)
+    initials = [f"{joined.replace('and', each)}.com" for each in ("n", "") if "and" in words and is_short(core)]
+    return list(dict.fromkeys((f"{joined}.com", f"{'-'.join(words)}.com"))), initials
+
+
 def listed_as(index: CompanyIndex, generation: str, name: str) -> list[Company]:
-    """Return the companies whose id is `name`, a ticker, and the suffix of an exchange: 7203.T for "7203"."""
-    ticker = name.strip().upper()
+    """Return the companies whose id is `name`, a ticker, and the suffix of an exchange: 7203.T for "7203".
+
+    Each exchange may be meant, also if `name` has one ("TYO:7203"), because exchanges have many codes.
+    """
+    ticker = _without_exchange(name).upper()
     return _with_prefix(index, generation, f"{ticker}.") if TICKER.fullmatch(ticker) else []
 
 
@@ -67,8 +92,21 @@ def other_classes(index: CompanyIndex, generation: str, name: str) -> list[Compa
     """Return the companies whose id is `name`, a ticker, with another share class or none: BRK-A for BRK.B."""
     if ticker := WITH_CLASS_LETTER.fullmatch(name.strip()):
         return [document.company for document in index.get(generation, [ticker[1]]).values()]
+    if ticker := WITH_CLASS_NUMBER.fullmatch(name.strip()):
+        ids = [f"{ticker[1]}{number}{ticker[2]}".upper() for number in CLASS_NUMBERS]
+        return [document.company for document in index.get(generation, ids).values()]
     ticker = WITH_CLASS.fullmatch(name.strip())
     return _with_prefix(index, generation, f"{ticker[1].upper()}-") if ticker else []
+
+
+def has_exchange(name: str) -> bool:
+    """Return whether `name` is a ticker beside the code of an exchange."""
+    return _without_exchange(name) != name.strip()
+
+
+def _without_exchange(name: str) -> str:
+    exchange = WITH_EXCHANGE.fullmatch(name.strip())
+    return exchange["after"] or exchange["before"] if exchange else name.strip()
 
 
 def _with_prefix(index: CompanyIndex, generation: str, prefix: str) -> list[Company]:

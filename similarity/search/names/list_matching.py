@@ -5,7 +5,7 @@ form), then the same words, a common beginning, and a typing error. If several c
 chosen and all are candidates, because a wrong match costs the user more than a missing one.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -14,7 +14,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
 from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
-from similarity.search.names.candidates import is_named_alike, most_similar, prominent_first
+from similarity.search.names.candidates import largest_first, most_similar, no_match
 from similarity.search.names.comparison import (
     How,
     contains_core,
@@ -28,15 +28,42 @@ from similarity.search.names.comparison import (
     has_legal_form,
     has_same_words,
     is_core,
+    is_joined,
     is_short,
 )
 from similarity.search.names.confidence import confidence_of, is_sure_part
-from similarity.search.names.index_queries import listed_as, other_classes, possible_ids, queries, shorter_queries
-from similarity.search.names.namesakes import is_bare, is_same_company, larger_meant, largest_or_only
-from similarity.search.names.rows import ListedCompany, Match, contested, is_named, not_as_id, of_country
+from similarity.search.names.index_queries import (
+    has_exchange,
+    listed_as,
+    other_classes,
+    possible_domains,
+    possible_ids,
+    queries,
+    shorter_queries,
+    split_queries,
+)
+from similarity.search.names.namesakes import (
+    as_large,
+    has_only_country_after,
+    is_bare,
+    is_larger,
+    is_same_company,
+    larger_meant,
+    largest_or_only,
+)
+from similarity.search.names.rows import (
+    MAX_FOUND,
+    ListedCompany,
+    Match,
+    contested,
+    is_named,
+    not_as_id,
+    of_country,
+    several,
+)
 
-MAX_FOUND = 50
-MAX_BY_WORDS = 3
+MAX_MENTIONING = 200
+"""Companies whose text has the words of a name are found in the order of the index, the shortest texts first."""
 ENOUGH_CANDIDATES = 20
 """Shorter queries run until this number of candidates is found."""
 SECONDS_FOR_EXACT_NAMES = 5.0
@@ -71,12 +98,15 @@ class RowMatcher:
             return match
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
             return self._contradicted(row, match.company)
-        others = (
-            larger_meant(row.name, match.company, match.how, self._find, self.schema) if self.seconds_left() > 0 else ()
-        )
-        if others and not self.as_typed:
-            return contested(row, match.company, others)
-        return replace(match, confidence=confidence_of(match.how, core_of(row.name)), others=others)
+        larger = self.larger_meant(row.name, match.company, match.how) if self.seconds_left() > 0 else ()
+        if larger and not self.as_typed:
+            return contested(row, match.company, larger)
+        return replace(match, confidence=confidence_of(match.how, core_of(row.name)), others=(*match.others, *larger))
+
+    def larger_meant(self, name: str, company: Company, how: How) -> tuple[Company, ...]:
+        """Return the larger companies that `name` may mean instead of `company` (see `namesakes.larger_meant`)."""
+        likely = self._with_website_name(core_of(name)) if how is How.ID else ()
+        return larger_meant(name, company, how, self._find, self.schema, likely=likely)
 
     def _match(self, row: ListedCompany) -> Match:
         if not row.name and not row.domain:
@@ -114,7 +144,7 @@ class RowMatcher:
         core = core_of(row.name)
         same_core = [company for company in companies if row.name and core in cores_of(company)]
         if len(companies) >= WIDELY_SHARED and not same_core:
-            return None if row.name else _several(companies, f"have the domain {domain}; give the name")
+            return None if row.name else several(companies, f"have the domain {domain}; give the name")
         return self._choose(same_core or companies, row, How.DOMAIN, f"have the domain {domain}")
 
     def _unknown_domain(self, website: str) -> Match:
@@ -122,9 +152,7 @@ class RowMatcher:
         if not domain:
             return Match(miss=f"{website!a} is not a website such as 'example.com'")
         website_name = domain.partition(".")[0]
-        candidates = most_similar(
-            website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND), self.schema
-        )
+        candidates = most_similar(website_name, self._find(website_name).values(), self.schema)
         return Match(candidates=candidates, miss=f"no company has the domain {domain}")
 
     def _by_name(self, row: ListedCompany) -> Match | None:
@@ -153,7 +181,12 @@ class RowMatcher:
         found: dict[str, Company] = {}
         for query in queries(row.name, core):
             found |= self._find(query)
-        by_words = prominent_first(found.values(), core, self.schema)[:MAX_BY_WORDS]
+        has_more = len(found) >= MAX_FOUND
+        # In a list, a name with its legal form is how its company writes it: CellSource Co Ltd is not Cell Source, Inc.
+        may_be_split = self.as_typed or not has_legal_form(row.name)
+        if may_be_split and not any(core in cores_of(company) for company in found.values()):
+            split = (company for query in split_queries(core) for company in self._find(query).values())
+            found |= {each.id: each for each in split if is_joined(core, cores_of(each))}
         cores = {company_id: cores_of(company) for company_id, company in found.items()}
         for how, fits, verb in (
             (How.LEGAL_FORM, is_core, "have, apart from the legal form, the name"),
@@ -165,7 +198,7 @@ class RowMatcher:
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
         if self.seconds_left() <= 0:
-            return self._no_match(core, found.values(), by_words, by_words)
+            return no_match(core, found.values(), self.schema)
         words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
         similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
         misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
@@ -180,22 +213,9 @@ class RowMatcher:
                 found |= self._find(query)
         classes = other_classes(self.index, self.generation, row.name)
         tickers = listed_as(self.index, self.generation, row.name) if self.as_typed else []
-        return self._no_match(core, found.values(), [*classes, *tickers, *by_words], by_words)
-
-    def _no_match(
-        self, core: str, companies: Collection[Company], first: Iterable[Company], by_words: Collection[Company]
-    ) -> Match:
-        """Return the match of a row without a company; its candidates are `first`, and `companies` of similar names.
-
-        `by_words`: those of `first` that have the words in their name or description.
-        """
-        candidates = tuple({each.id: each for each in (*first, *most_similar(core, companies, self.schema))}.values())
-        if candidates and candidates[0] in by_words and not is_named_alike(core, candidates[0]):
-            reason = f"no company has that name; the description of {candidates[0].name!r} mentions it"
-            return Match(candidates=candidates, miss=reason, is_described=True)
-        if candidates:
-            return Match(candidates=candidates, miss=f"no company has that name; the nearest is {candidates[0].name!r}")
-        return Match(miss="no company has that name or a similar one")
+        if has_more:
+            found |= {each.id: each for each in self.index.find(self.generation, core, limit=MAX_MENTIONING)}
+        return no_match(core, found.values(), self.schema, further=[*classes, *largest_first(tickers, self.schema)])
 
     def _find(self, query: str) -> dict[str, Company]:
         return {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
@@ -230,8 +250,11 @@ class RowMatcher:
         if match.company is None:
             return match
         how = fitting[match.company.id][1]
-        if how in (How.PREFIX, How.WEBSITE_NAME) and self._is_local_part(row, core, match.company):
-            reason = f"{row.name!r} may mean the group of {match.company.name!r}; give the whole name, or the domain"
+        is_local = has_only_country_after(core, match.company) and not self.schema.is_prominent(match.company)
+        is_abroad = is_local and not is_same_country(match.company.country, row.country)
+        if how in (How.PREFIX, How.WEBSITE_NAME) and is_abroad:
+            problem = f"{row.name!r} may mean the group of {match.company.name!r}, which is not here under that name"
+            reason = f"{problem}; choose {match.company.id} if it is meant, or add the group"
             return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
         if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
             reason = f"{row.name!r} is only a part of the name of {match.company.name!r}; give more of the name"
@@ -245,7 +268,7 @@ class RowMatcher:
         Measured with the American tickers of 15,485 companies, 0.8 to 0.93 of the prominent ones were right, and 0.43
         to 0.65 of the others.
         """
-        companies = listed_as(self.index, self.generation, row.name)
+        companies = [] if has_exchange(row.name) else listed_as(self.index, self.generation, row.name)
         if not companies:
             return None
         match = self._choose(companies, row, How.ID, f"have the ticker {row.name!r}")
@@ -254,15 +277,6 @@ class RowMatcher:
         if match.company is None:
             return match if any(map(self._is_prominent, companies)) else None
         return replace(match, how=How.SIZE) if self._is_prominent(match.company) else None
-
-    def _is_local_part(self, row: ListedCompany, core: str, company: Company) -> bool:
-        """Return whether `company` is likely the part of a group in one country, and the row means the group.
-
-        Its name is `core` and a country, it is not prominent, and the row does not have its country.
-        """
-        rests = (other.removeprefix(f"{core} ") for other in cores_of(company) if other.startswith(f"{core} "))
-        is_local = any(map(country_code, rests)) and not self.schema.is_prominent(company)
-        return is_local and not is_same_country(company.country, row.country)
 
     def likely_listings(self, name: str) -> list[Company]:
         """Return the prominent companies whose website or ticker without exchange is `name`, but whose name is not."""
@@ -274,13 +288,9 @@ class RowMatcher:
 
         For initials such as "j and j", also those with the domain jnj.com or jj.com.
         """
-        words = core.split()
-        domains = dict.fromkeys(f"{separator.join(words)}.com" for separator in ("", "-"))
-        short_domains = dict.fromkeys(f"{''.join(words).replace('and', each)}.com" for each in ("n", ""))
-        if "and" not in words or not is_short(core):
-            short_domains = {}
-        references = [not_as_id(domain) for domain in {**domains, **short_domains}]
-        ids_of = self.index.resolve_many(self.generation, references) if words else {}
+        domains, short_domains = possible_domains(core)
+        references = [not_as_id(domain) for domain in (*domains, *short_domains)]
+        ids_of = self.index.resolve_many(self.generation, references) if core else {}
         found = (ids for ids in ids_of.values() if len(ids) < WIDELY_SHARED)
         companies = self._with_ids([company_id for ids in found for company_id in ids])
         return [
@@ -302,7 +312,7 @@ class RowMatcher:
             if largest := largest_or_only(core_of(row.name), companies, self.schema, widely_shared=shared):
                 return Match(largest, How.SIZE)
         advice = "choose one" if how is How.DOMAIN else "choose one, or give its domain"
-        return _several(companies, f"{predicate}; {advice}")
+        return several(companies, f"{predicate}; {advice}")
 
     def _choose_or_longer(
         self, companies: Sequence[Company], longer: Sequence[Company], row: ListedCompany, how: How, predicate: str
@@ -317,10 +327,12 @@ class RowMatcher:
             wider = self._choose([*companies, *longer], row, how, predicate)
             if wider.company or match.company is None:
                 return wider
-        if self.as_typed and is_word:
-            longer = [*longer, *self.likely_listings(row.name)]
         here = [each for each in longer if not countries_differ(row.country, each.country)]
-        larger = [each for each in here if self._is_larger(each, match.company)]
+        if is_word and self.schema.is_prominent(match.company):
+            return replace(match, others=as_large(here, match.company, core_of(row.name), self.schema))
+        if self.as_typed and is_word:
+            here += self.likely_listings(row.name)
+        larger = [each for each in here if is_larger(each, match.company, self.schema)]
         is_weak = is_word or (self.as_typed and is_bare(match.company, self.schema))
         if not larger or self.schema.is_prominent(match.company) or not is_weak:
             return match
@@ -333,18 +345,6 @@ class RowMatcher:
         shared = widely_shared_domains(self.index, self.generation, map(Identity.of, (one, other)))
         return not is_same_company(one, other, widely_shared=shared)
 
-    def _is_larger(self, company: Company, other: Company) -> bool:
-        """Return whether `company` is prominent, or at least one step of size larger than `other`."""
-        size, other_size = self.schema.size_of(company), self.schema.size_of(other)
-        is_step = size is not None and other_size is not None and size >= other_size + 1
-        return is_step or self.schema.is_prominent(company)
-
     def _is_prominent(self, company: Company) -> bool:
         """Return whether `company` is prominent; False unless `as_typed`."""
         return self.as_typed and self.schema.is_prominent(company)
-
-
-def _several(companies: Sequence[Company], problem: str) -> Match:
-    """Return the miss of a row that fits several companies: "<count> companies <problem>"."""
-    count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
-    return Match(candidates=tuple(companies), miss=f"{count} companies {problem}", is_contested=True)

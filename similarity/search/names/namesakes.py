@@ -4,16 +4,18 @@ The company with exactly the typed name is chosen, unless another is much larger
 largest or, if all are records of one company, one of these records.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TypeAlias
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
 from similarity.preparation.masking import GROUP_WORDS
-from similarity.search.countries import is_same_country
+from similarity.search.countries import country_code, is_same_country
 from similarity.search.duplicates import SHARED_HOSTS
 from similarity.search.errors import labelled
+from similarity.search.names.candidates import largest_first
 from similarity.search.names.comparison import (
     How,
     core_of,
@@ -78,10 +80,10 @@ def choose_namesake(
         for each in (*exact, *namesakes)
         if each != chosen and not is_same_company(each, chosen, widely_shared=widely_shared)
     ]
-    if is_short(core) and not schema.is_prominent(chosen):
+    if is_short(core):
         # Many names begin with a short name, so prominent companies whose name begins with it may be meant too.
-        others += [each for each in found if schema.is_prominent(each) and extends_core(core, cores_of(each))]
-    by_id = {each.id: each for each in sorted(others, key=lambda each: -_size(each, schema))}
+        others += as_large((each for each in found if extends_core(core, cores_of(each))), chosen, core, schema)
+    by_id = {each.id: each for each in largest_first(others, schema)}
     return NamesakeChoice(chosen, tuple(by_id.values()))
 
 
@@ -89,20 +91,29 @@ Find: TypeAlias = Callable[[str], Mapping[str, Company]]
 """Returns the companies with some words of a query in their names, by id."""
 
 
-def larger_meant(name: str, company: Company, how: How, find: Find, schema: AttributeSchema) -> tuple[Company, ...]:
+def larger_meant(
+    name: str, company: Company, how: How, find: Find, schema: AttributeSchema, *, likely: Sequence[Company] = ()
+) -> tuple[Company, ...]:
     """Return the larger companies that `name` may mean instead of `company`, whose name or id it is.
 
-    They have the name themselves. If it is an id in other letters, they may also be prominent companies whose name it
-    begins, or companies whose name begins that of `company`: "coke" is the ticker of Coca-Cola Consolidated, Inc.
+    They have the name themselves, or are `likely`. If it is an id, but no name of `company`, they may be prominent
+    companies of that name that are not larger: HP is the id of Helmerich & Payne. If it is an id in other letters, they
+    may also be prominent companies whose name it begins, or companies whose name begins that of `company`: "coke" is
+    the ticker of Coca-Cola Consolidated, Inc.
     """
     if how not in {How.ID, How.NAME}:
         return ()
     core, cores, size = core_of(name), cores_of(company), _size(company, schema)
     found, larger = list(find(core).values()), list[Company]()
     if has_namesakes(name) or is_bare(company, schema):
-        choice = choose_namesake(name, [company], found, schema)
+        choice = choose_namesake(name, [company], found, schema, likely=likely)
         others = (choice.company, *choice.others) if choice.company else choice.others
-        larger += [each for each in others if _size(each, schema) > size]
+        is_other_name = how is How.ID and core not in cores
+        larger += [
+            each
+            for each in others
+            if _size(each, schema) > size or (is_other_name and schema.is_prominent(each) and _is_namesake(core, each))
+        ]
     if how is How.ID and name != company.id:
         larger += [each for each in found if schema.is_prominent(each) and extends_core(core, cores_of(each))]
         larger += [
@@ -116,6 +127,36 @@ def larger_meant(name: str, company: Company, how: How, find: Find, schema: Attr
 def _begins(company: Company, cores: Sequence[str]) -> bool:
     """Return whether the whole name of `company` begins one of `cores`."""
     return any(not is_short(core) and extends_core(core, cores) for core in cores_of(company))
+
+
+def as_large(companies: Iterable[Company], company: Company, core: str, schema: AttributeSchema) -> tuple[Company, ...]:
+    """Return those of `companies` that the name `core` may mean as well as `company`, because they are as large.
+
+    They are prominent, and no parts of a group in one country. If only a word such as "group" follows the name, they
+    may also be one step smaller.
+    """
+
+    def is_likely(each: Company) -> bool:
+        if _is_namesake(core, each):
+            return (schema.size_of(each) or -inf) >= _size(company, schema) - 1
+        is_large = schema.is_prominent(each) and _size(each, schema) >= _size(company, schema)
+        return is_large and not has_only_country_after(core, each)
+
+    by_id = {each.id: each for each in companies if is_likely(each) and not is_same_company(each, company)}
+    return tuple(largest_first(by_id.values(), schema))
+
+
+def is_larger(company: Company, other: Company, schema: AttributeSchema) -> bool:
+    """Return whether `company` is prominent, or at least one step of size larger than `other`."""
+    size, other_size = schema.size_of(company), schema.size_of(other)
+    is_step = size is not None and other_size is not None and size >= other_size + 1
+    return is_step or schema.is_prominent(company)
+
+
+def has_only_country_after(core: str, company: Company) -> bool:
+    """Return whether a name of the company is `core` and a country: "Nestle India Limited"."""
+    rests = (other.removeprefix(f"{core} ") for other in cores_of(company) if other.startswith(f"{core} "))
+    return any(map(country_code, rests))
 
 
 def largest_or_only(

@@ -11,7 +11,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
-from similarity.search.names.candidates import prominent_first
+from similarity.search.names.candidates import largest_first
 from similarity.search.names.comparison import (
     How,
     core_of,
@@ -20,9 +20,9 @@ from similarity.search.names.comparison import (
     exact_match,
 )
 from similarity.search.names.confidence import confidence_of
-from similarity.search.names.list_matching import MAX_FOUND, RowMatcher
+from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
-from similarity.search.names.rows import ListedCompany, Match
+from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match
 
 CANDIDATES_SHOWN = 20
 NO_DESCRIPTION = "—"
@@ -32,7 +32,7 @@ MIN_BEGINNING = 2
 IDS_PER_REQUEST = 1_000
 IDS_PER_SHORTENED_REQUEST = 50
 """A description may take 800 kB, and those of one request are in memory together."""
-TYPED_ID = re.compile("[A-Za-z]{1,4}")
+TYPED_ID = re.compile("[A-Za-z-]+")
 MIN_CONFIDENCE = 0.75
 """A match with a lower confidence is only suggested."""
 
@@ -119,15 +119,14 @@ class Resolver:
         return {each: FoundCompany(stored[each]) if each in stored else UnknownCompany(each) for each in distinct}
 
     def _named_like_id(self, company: Company) -> tuple[Company, ...]:
-        """Return prominent companies that have the id of `company` as their name: HP is the id of Helmerich & Payne."""
-        core = core_of(company.id)
-        if self.exact or not TYPED_ID.fullmatch(company.id) or core in cores_of(company):
+        """Return larger companies that the id of `company` names: HP is the id of Helmerich & Payne."""
+        if self.exact or not TYPED_ID.fullmatch(company.id):
             return ()
-        found = self.index.find(self.generation.name, core, limit=MAX_FOUND)
         schema = self.index.attributes()
-        return tuple(
-            each for each in prominent_first(found, core, schema) if core in cores_of(each) and each.id != company.id
-        )
+        if schema.is_prominent(company) and core_of(company.id) in cores_of(company):
+            return ()
+        matcher = RowMatcher(self.index, self.generation.name, schema, as_typed=True)
+        return matcher.larger_meant(company.id, company, How.ID)
 
     def _is_name(self, reference: str, company: Company) -> bool:
         """Return whether a namesake of a company that `reference` names exactly may be meant."""
@@ -182,7 +181,7 @@ class Resolver:
             found = self.index.find(self.generation.name, core[:letters], limit=MAX_FOUND)
             begun = [each for each in found if core_of(each.name).startswith(core[:letters])]
             if begun:
-                return sorted(begun, key=lambda each: -(schema.size_of(each) or 0.0))[:BEGUN_ALIKE_SHOWN]
+                return largest_first(begun, schema)[:BEGUN_ALIKE_SHOWN]
         return []
 
     def _error(self, reference: str, ids: Sequence[str], match: Match) -> UnknownCompany | AmbiguousCompany:

@@ -15,6 +15,8 @@ from similarity.search.names.comparison import (
     name_similarity,
 )
 
+MAX_FOUND = 50
+"""Companies that are found by one query."""
 LIKE_NAME = 0.85
 """The least similarity of a row's name to a name of its website's company at which no other company is searched."""
 
@@ -36,9 +38,9 @@ class Match:
     """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
 
     `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
-    the row may mean, best first. `others`: larger companies that it may mean instead of `company`. `is_contested`:
-    whether several companies fit equally well. `is_described`: whether only the description of the first candidate, and
-    not its name, is like the row's name.
+    the row may mean, best first. `others`: companies, as large or larger, that it may mean instead of `company`.
+    `is_contested`: whether several companies fit equally well. `is_described`: whether only the description or website
+    of the first candidate, and not its name, is like the row's name.
     """
 
     company: Company | None = None
@@ -57,6 +59,12 @@ def contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -
     by_id = {each.id: each for each in (company, *larger)}
     by_country = sorted(by_id.values(), key=lambda each: not is_same_country(each.country, row.country))
     return Match(candidates=tuple(by_country), miss=reason, is_contested=True)
+
+
+def several(companies: Sequence[Company], problem: str) -> Match:
+    """Return the miss of a row that fits several companies: "<count> companies <problem>"."""
+    count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
+    return Match(candidates=tuple(companies), miss=f"{count} companies {problem}", is_contested=True)
 
 
 def not_as_id(name: str) -> str:

@@ -6,6 +6,7 @@ from similarity.company import Company, name_key
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.index.validation import fold
+from similarity.search.names.candidates import largest_first
 from similarity.search.names.index_queries import listed_as, possible_ids
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.resolver import MIN_CONFIDENCE
@@ -33,7 +34,7 @@ def suggested_companies(index: CompanyIndex, generation: str, query: str, *, lim
     schema = index.attributes()
     found = index.find(generation, query, limit=max(limit, FOUND_TO_ORDER))
     if not found or query.strip().isdigit():
-        listed = sorted(listed_as(index, generation, query), key=lambda each: -(schema.size_of(each) or 0.0))
+        listed = largest_first(listed_as(index, generation, query), schema)
         first |= {company.id: company for company in listed}
     kinds = {_kind(company, name_key(query), ()) for company in found}
     if not first and EXACT not in kinds:

@@ -6,7 +6,7 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import chain, repeat
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
@@ -26,6 +26,7 @@ from services.search.matches.matching import MatchService
 from services.search.wire.failures import answer_failures
 from services.search.wire.problem_documents import Problem
 from similarity.company import EmbeddedCompany
+from similarity.index.attributes import parse_schema
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded, make_generation
 from tests.services.search.corpus import add_generation
@@ -445,6 +446,18 @@ def test_a_list_is_matched_with_one_generation(tmp_path: Path) -> None:
     answer = client_of(MatchService(index)).post("/match", json={"rows": [{"name": "Coke"}] * 3}).json()
     assert ({row["id"] for row in answer["rows"]}, answer["generation"]) == ({"new"}, "second")
     index.close()
+
+
+def test_a_match_names_companies_that_are_as_large_and_may_be_meant(tmp_path: Path) -> None:
+    large = {"size": "large"}
+    british = make_embedded("PRU.L", name="Prudential plc", attributes=large)
+    american = make_embedded("PRU", name="Prudential Financial, Inc.", attributes=large)
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        index.declare(parse_schema(["size:ordinal=micro,small,large"], "size"))
+        add_generation(index, "first", [british, american])
+        index.promote("first")
+        [row] = match(client_of(MatchService(index)), {"name": "Prudential"})
+    assert (row["id"], [each["id"] for each in row["candidates"]]) == ("PRU.L", ["PRU"])
 
 
 def test_an_empty_index_has_nothing_to_match_with(tmp_path: Path) -> None:

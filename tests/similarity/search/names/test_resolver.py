@@ -56,6 +56,32 @@ COMPANIES = [
     make_embedded("7203.KL", name="Wang-Zheng Berhad"),
     make_embedded("BRK-A", name="Berkshire Hathaway Inc.", attributes=LARGE),
     make_embedded("GOOG", name="Alphabet Inc.", description="Runs the Google search engine.", attributes=LARGE),
+    make_embedded("CCEP.L", name="Coca-Cola Europacific Partners PLC", domain="cocacolaep.com", attributes=LARGE),
+    make_embedded("PM", name="Philip Morris International Inc.", attributes=LARGE),
+    make_embedded("TCS", name="The Container Store Group, Inc.", attributes=SMALL),
+    make_embedded("TCS.IL", name="TCS Group Holding PLC", attributes=LARGE),
+    make_embedded("TCS.BO", name="Tata Consultancy Services Limited", domain="tcs.com", attributes=LARGE),
+    make_embedded("apple", name="Apple", description="Grows apples.", country="Chile", attributes=MICRO),
+    make_embedded("AAPL", name="Apple Inc.", attributes=LARGE),
+    make_embedded("PRU.L", name="Prudential plc", attributes=LARGE),
+    make_embedded("PRU", name="Prudential Financial, Inc.", attributes=LARGE),
+    make_embedded("ICICI", name="Prudential India Limited", country="India", attributes=LARGE),
+    make_embedded("1724.KL", name="Paramount Corporation Berhad", attributes=LARGE),
+    make_embedded("PGRE", name="Paramount Group, Inc.", attributes=SMALL),
+    make_embedded("POU.TO", name="Paramount Resources Ltd.", attributes=SMALL),
+    make_embedded("orion", name="Orion", attributes=LARGE),
+    make_embedded("ORN", name="Orion Foods Inc.", attributes=LARGE),
+    make_embedded("VOW.DE", name="Volkswagen AG", attributes=LARGE),
+    make_embedded("VOW.OL", name="Vow ASA", attributes=SMALL),
+    make_embedded("VOD.L", name="Vodafone Group PLC", attributes=LARGE),
+    make_embedded("UNH", name="UnitedHealth", description="Its segment UnitedHealthcare insures.", attributes=LARGE),
+    make_embedded("UHL", name="United Homes", attributes=SMALL),
+    make_embedded("300750.SZ", name="Contemporary Amperex", domain="catlbattery.com", attributes=LARGE),
+    make_embedded("CAT", name="Caterpillar Inc.", attributes=LARGE),
+    make_embedded("2222.SR", name="Saudi Arabian Oil Company", domain="aramco.com", attributes=LARGE),
+    make_embedded("2040.SR", name="Saudi Ceramic Company", attributes=SMALL),
+    make_embedded("AWS.SI", name="GYP Properties Limited", attributes=MICRO),
+    make_embedded("AMZN", name="Amazon.com, Inc.", description="Its segment AWS rents servers.", attributes=LARGE),
     make_embedded("zen", name="Zenter", description="Sold its slides to Google."),
 ]
 
@@ -88,12 +114,35 @@ def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver)
     assert unsearched.others == ()
 
 
+@pytest.mark.parametrize(("typed", "others"), [("TCS", {"TCS.IL", "TCS.BO"}), ("apple", {"AAPL"})])
+def test_an_id_warns_of_larger_companies_of_that_name_or_website(
+    resolver: Resolver, typed: str, others: set[str]
+) -> None:
+    found = resolver.company(typed)
+    assert (found.document.id, {each.id for each in found.others}) == (typed, others)
+
+
 def test_a_name_that_begins_as_typed_is_suggested_before_a_shorter_one() -> None:
     companies = [make_company("star", name="Star"), make_company("SBUX", name="Starbucks Corporation")]
     assert [each.id for each in most_similar("starb", companies, AttributeSchema())] == ["SBUX", "star"]
 
 
-@pytest.mark.parametrize(("typed", "suggested"), [("google", "GOOG"), ("BRK.B", "BRK-A"), ("GOOGL", "GOOG")])
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("google", "GOOG"),
+        ("BRK.B", "BRK-A"),
+        ("BRK B", "BRK-A"),
+        ("BRK/B", "BRK-A"),
+        ("GOOGL", "GOOG"),
+        ("VOW3.DE", "VOW.DE"),
+        ("LON:VOD", "VOD.L"),
+        ("United Healthcare", "UNH"),
+        ("CATL", "300750.SZ"),
+        ("saudi aramco", "2222.SR"),
+        ("AWS", "AMZN"),
+    ],
+)
 def test_who_may_be_meant_is_suggested_and_not_opened(resolver: Resolver, typed: str, suggested: str) -> None:
     with pytest.raises(UnknownCompany) as caught:
         resolver.company(typed)
@@ -145,6 +194,8 @@ def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
         ("BP plc", {"BSU.BE", "BP.L"}),
         ("coke", {"COKE", "KO"}),
         ("ms", {"MS", "MSADF"}),
+        ("TCS", {"TCS", "TCS.IL", "TCS.BO"}),
+        ("apple", {"apple", "AAPL"}),
     ],
 )
 def test_a_row_is_not_matched_if_another_large_company_may_be_meant(
@@ -170,10 +221,65 @@ def test_a_ticker_warns_of_a_larger_company_whose_name_begins_its_companys_name(
     assert resolver.company("hpq").others == ()
 
 
-@pytest.mark.parametrize(("typed", "described"), [("Subway", "WAB"), ("google", "GOOG")])
-def test_a_suggestion_by_a_description_says_so(resolver: Resolver, typed: str, described: str) -> None:
-    with pytest.raises(UnknownCompany, match=rf"the description of .* \({described}\) mentions it"):
+@pytest.mark.parametrize(("typed", "described"), [("google", "GOOG"), ("catl", "300750.SZ")])
+def test_a_suggestion_by_a_description_or_website_says_so(resolver: Resolver, typed: str, described: str) -> None:
+    with pytest.raises(UnknownCompany, match=rf"the description or website of .* \({described}\) mentions it"):
         resolver.company(typed)
+
+
+def test_a_word_that_a_description_has_in_small_letters_is_no_name(resolver: Resolver) -> None:
+    with pytest.raises(UnknownCompany) as caught:
+        resolver.company("Subway")  # "brakes for subway cars"
+    assert "WAB" not in {each.id for each in caught.value.suggestions}
+
+
+def test_a_brand_is_found_after_many_small_companies_that_mention_it(resolver: Resolver) -> None:
+    small = [make_embedded(f"s{number}", name=f"Shop {number}", description="Uses LinkedIn.") for number in range(60)]
+    owner = make_embedded("MSFT", name="Microsoft", description=f"Owns LinkedIn. {'Sells it. ' * 50}", attributes=LARGE)
+    resolver.index.upsert("first", [*small, owner])
+    with pytest.raises(UnknownCompany) as caught:
+        resolver.company("linkedin")
+    assert [each.id for each in caught.value.suggestions] == ["MSFT"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "company_id", "confidence"),
+    [("cocacola", "KO", 0.98), ("cocacola co", "KO", 0.98), ("philipmorris", "PM", 0.9)],
+)
+def test_a_name_in_one_word_is_compared_with_names_of_several(
+    resolver: Resolver, typed: str, company_id: str, confidence: float
+) -> None:
+    found = resolver.company(typed)
+    assert (found.document.id, found.confidence) == (company_id, confidence)
+
+
+@pytest.mark.parametrize(
+    ("typed", "opened", "others"),
+    [("Prudential", "PRU.L", ["PRU"]), ("Paramount", "1724.KL", ["PGRE"]), ("ORION", "orion", ["ORN"])],
+)
+def test_companies_as_large_whose_names_begin_with_the_word_are_told(
+    resolver: Resolver, typed: str, opened: str, others: list[str]
+) -> None:
+    found = resolver.company(typed)
+    assert (found.document.id, [each.id for each in found.others]) == (opened, others)
+
+
+def test_a_row_is_matched_and_has_companies_as_large_as_others(resolver: Resolver) -> None:
+    match = RowMatcher(resolver.index, "first", resolver.index.attributes()).match(ListedCompany("Prudential"))
+    assert (match.company and match.company.id, [each.id for each in match.others]) == ("PRU.L", ["PRU"])
+
+
+def test_a_row_in_one_word_is_matched_with_a_name_of_several_unless_it_has_a_legal_form(resolver: Resolver) -> None:
+    matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
+    found = matcher.match(ListedCompany("cocacola")).company
+    assert found is not None
+    assert found.id == "KO"
+    assert matcher.match(ListedCompany("CocaCola Co., Ltd.")).company is None
+
+
+def test_a_row_that_may_mean_an_absent_group_says_what_to_do(resolver: Resolver) -> None:
+    match = RowMatcher(resolver.index, "first", resolver.index.attributes()).match(ListedCompany("Burger King Inc."))
+    assert match.miss.endswith("is not here under that name; choose BK.BO if it is meant, or add the group")
 
 
 def test_parts_of_a_name_in_a_description_suggest_no_company(resolver: Resolver) -> None:
