@@ -40,7 +40,8 @@ def erased_meanwhile() -> ErasedMeanwhile:
 def retry_if_erased(save: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function that reads the erasure mark, looks companies up and saves: after an erasure it starts again.
 
-    Raises ErasedMeanwhile after TRIES_BESIDE_ERASURES.
+    It must save no text of its caller: the erasure has searched all texts for the company already, and forgets its
+    names. Raises ErasedMeanwhile after TRIES_BESIDE_ERASURES.
     """
 
     @wraps(save)

@@ -71,7 +71,6 @@ class FeedbackService:
     clock: Callable[[], datetime] = utc_now
     text_hashes: TextHashes = field(default_factory=TextHashes)
 
-    @retry_if_erased
     def judge(self, given: FeedbackGiven, caller: Caller) -> tuple[FeedbackRecord, bool]:
         """Store a verdict under the caller's name. Return the stored event, and whether it is new.
 
@@ -79,8 +78,12 @@ class FeedbackService:
             UnknownCompany, AmbiguousCompany: a name matches no company, or several.
             EventConflict: an event with this id has other content.
             InvalidInput: both are the same company.
-            ErasedMeanwhile: companies were erased at each try.
+            ErasedMeanwhile: a company was erased meanwhile; of a verdict without a note, at each try.
         """
+        # A note may name the company, and the erasure has searched already.
+        return self._judge(given, caller) if given.note else retry_if_erased(self._judge)(given, caller)
+
+    def _judge(self, given: FeedbackGiven, caller: Caller) -> tuple[FeedbackRecord, bool]:
         mark = self.workspace.erasure_mark()  # before the companies are looked up
         event = FeedbackEvent(
             id=given.id or uuid.uuid4().hex,

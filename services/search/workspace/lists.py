@@ -67,7 +67,6 @@ class ListsService:
     seconds: Callable[[], float] = time.monotonic
     before_much: Callable[[], None] = lambda: None
 
-    @retry_if_erased
     def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
         """Save a query or companies under a name, replacing an earlier list. Return it, and whether the name is new.
 
@@ -76,7 +75,7 @@ class ListsService:
             UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
             Problem: there are too many lists.
             InvalidInput: the name is invalid, or the list is too long.
-            ErasedMeanwhile: companies were erased at each try; so do `change` and `look`.
+            ErasedMeanwhile: a company was erased meanwhile. `change` and `look` raise it if one was at each try.
         """
         mark = self.workspace.erasure_mark()  # before the companies are looked up
         if set(name) == {"."}:
