@@ -53,6 +53,7 @@ from services.search.asking.question_schemas import SimilarQuery
 from services.search.asking.ranking_schemas import SimilarToCompany
 from services.search.asking.service import SearchService
 from similarity.company import Company, EmbeddedCompany, SimilarCompany
+from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.model.calibration import Calibration
@@ -91,6 +92,10 @@ class ConstantIndex:
     def live(self) -> Generation:
         """The one generation."""
         return self._live
+
+    def attributes(self) -> AttributeSchema:
+        """None is declared."""
+        return AttributeSchema()
 
     def generations(self) -> list[Generation]:
         """The one generation, alone."""

@@ -20,8 +20,8 @@ MOST_PARAMETERS = 500
 MOST_BLANKS_IN_A_ROW = 64
 LONGEST_CHUNK_LINE = 256
 # A chunk of a few bytes costs as much to parse as one of 64 KiB.
-CHUNKS_OF_ANY_SIZE = 50
-BYTES_OF_A_CHUNK = 512
+CHUNKS_OF_ANY_SIZE = 200
+BYTES_OF_A_CHUNK = 2_048
 TOO_MANY_BLANKS = b" " * (MOST_BLANKS_IN_A_ROW + 1)
 
 NOT_HTTP = Problem(problems.OTHER_REFUSAL, "this is no request that the service understands; send HTTP/1.1")

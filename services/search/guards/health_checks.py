@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..wire import problems
 from .heads import host_of, is_known
 from .rate_limits import Allowance, TokenBuckets
-from .refusals import REFUSED, WAITS, is_health_check
+from .refusals import CLOSE, REFUSED, WAITS, is_health_check
 
 # More than the load balancers and probes of one process send.
 ALLOWANCE = Allowance(rate=20, burst=100)
@@ -25,7 +26,7 @@ class HealthChecks:
     """Passes health checks on up to ALLOWANCE. Each further one waits, and gets the last answer to one passed on.
 
     That answer is not given longer than SECONDS_TO_KEEP: where the service hangs, all checks hang. A connection that
-    waits counts as idle (`slow_clients`), so it keeps nobody out.
+    waits counts as idle (`slow_clients`), so it keeps nobody out: it is answered at once when others need its place.
     """
 
     def __init__(self, app: ASGIApp, *, names: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,9 +44,14 @@ class HealthChecks:
         elif self._allowance.take("") or not self._has_answer(scope["path"]):
             await self._app(scope, receive, self._remembering(scope, send))
         else:
-            scope.setdefault("state", {})[WAITS] = True
-            await asyncio.sleep(secrets.choice(MILLISECONDS_TO_WAIT) / 1000)
+            state = scope.setdefault("state", {})
+            state[WAITS] = asyncio.Event()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(secrets.choice(MILLISECONDS_TO_WAIT) / 1000):
+                    await state[WAITS].wait()
             answer, _ = self._last[scope["path"]]
+            if state.pop(WAITS).is_set():
+                answer = Response(answer.body, answer.status_code, {**answer.headers, **CLOSE})
             await answer(scope, receive, send)
 
     def _has_answer(self, path: str) -> bool:

@@ -11,7 +11,10 @@ REFUSED = "similarity.refused"
 """Key in the ASGI scope. Its value is the slug of the problem with which the request was refused."""
 
 WAITS = "similarity.waits"
-"""Key in the state of an ASGI scope: the request waits, and its connection counts as idle."""
+"""Key in the state of an ASGI scope. Its value, while the request waits, is the event that ends the wait.
+
+The connection counts as idle meanwhile.
+"""
 
 CLOSE = {"Connection": "close"}
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
@@ -66,12 +69,13 @@ def client_address(scope: Scope) -> str:
 def network_of(host: str) -> str:
     """Return the address as rate limits count it; for IPv6, its /64 network, all of which one client can use.
 
-    An IPv4-mapped address such as ::ffff:192.0.2.1 counts as its IPv4 address.
+    An IPv4-mapped address such as ::ffff:192.0.2.1 counts as its IPv4 address. All that is no address, such as what a
+    client wrote into X-Forwarded-For, counts as one.
     """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return host
+        return "unknown"
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     mapped = address.ipv4_mapped

@@ -148,8 +148,12 @@ class ConnectionWithDeadlines(H11Protocol):
         super().resume_writing()
 
     def end(self) -> None:
-        """Close the connection at once."""
-        self.transport.abort()
+        """Close the connection at once; where a health check waits, answer it first."""
+        waits = None if self._is_between_requests else self.cycle.scope["state"].get(WAITS)
+        if waits is None:
+            self.transport.abort()
+        else:
+            waits.set()
 
     def _count(self) -> None:
         """Add the connection to the open connections, once."""

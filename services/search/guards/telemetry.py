@@ -96,7 +96,8 @@ class Telemetry:
             if refused is not None:
                 fields["refused"] = refused
             if self.clients:
-                fields["client"] = (scope.get("client") or ("unknown",))[0]
+                # Without blanks: a client may have written it into X-Forwarded-For, and a blank begins the next field.
+                fields["client"] = "".join(str((scope.get("client") or ("unknown",))[0]).split())
             log.info("request", extra={FIELDS: fields})
 
 

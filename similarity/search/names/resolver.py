@@ -107,7 +107,7 @@ class Resolver:
                 resolved[reference] = found or FoundCompany(by_id[ids[0]])
             elif searches < max_similar_searches:
                 searches += 1
-                resolved[reference] = self._most_similar(reference, ids)
+                resolved[reference] = self._most_similar(reference, ids, is_alone=len(distinct) == 1)
             else:
                 resolved[reference] = self._error(reference, ids, Match())
         return {reference: resolved[reference] for reference in distinct}
@@ -123,7 +123,7 @@ class Resolver:
         if self.exact or not TYPED_ID.fullmatch(company.id):
             return ()
         schema = self.index.attributes()
-        if schema.is_prominent(company) and core_of(company.id) in cores_of(company):
+        if not schema.size or (schema.is_prominent(company) and core_of(company.id) in cores_of(company)):
             return ()
         matcher = RowMatcher(self.index, self.generation.name, schema, as_typed=True)
         return matcher.larger_meant(company.id, company, How.ID)
@@ -150,8 +150,11 @@ class Resolver:
         is_certain = how is How.NAME and not choice.others
         return FoundCompany(stored, 1.0 if is_certain else confidence_of(how, core_of(reference)), choice.others)
 
-    def _most_similar(self, reference: str, ids: Sequence[str]) -> Resolved:
-        """Return the company with the most similar name, or the largest of several exact matches `ids`."""
+    def _most_similar(self, reference: str, ids: Sequence[str], *, is_alone: bool) -> Resolved:
+        """Return the company with the most similar name, or the largest of several exact matches `ids`.
+
+        Without a similar name, names that begin alike are suggested if `is_alone`; beside others they would be noise.
+        """
         schema = self.index.attributes()
         if len(ids) > 1:
             same_name = self._companies(ids[:CANDIDATES_SHOWN])
@@ -172,8 +175,8 @@ class Resolver:
         error = self._error(reference, ids, match)
         if self.exact or isinstance(error, AmbiguousCompany) or error.suggestions:
             return error
-        begun_alike = self._shortened(self._begun_alike(core_of(reference), schema))
-        return UnknownCompany(reference, begun_alike, is_unlike_all=True)
+        begun_alike = self._begun_alike(core_of(reference), schema) if is_alone else ()
+        return UnknownCompany(reference, self._shortened(begun_alike), is_unlike_all=True)
 
     def _begun_alike(self, core: str, schema: AttributeSchema) -> list[Company]:
         """Return the companies whose names share the longest beginning with `core`, the largest first."""

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 from services.search.guards import health_checks
 from services.search.guards.heads import ANY
 from services.search.guards.health_checks import ALLOWANCE, HealthChecks
-from services.search.guards.refusals import refuse
+from services.search.guards.refusals import WAITS, refuse
 from services.search.wire import problems
 from services.search.wire.problem_documents import Problem
 from tests.services.search.asgi import Answer, Clock, ask, asked, http
@@ -57,6 +57,24 @@ def test_of_a_flood_a_few_reach_the_service_and_all_get_its_answer(path: str) ->
     assert {(each.status, each.body, each.headers["content-type"]) for each in answers} == {
         (200, b"well", "text/plain")
     }
+
+
+def test_a_check_whose_connection_others_need_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = HealthChecks(Service(), names=[ANY], clock=Clock())
+    flood(app, "/readyz")
+    monkeypatch.setattr(health_checks, "MILLISECONDS_TO_WAIT", range(3_600_000, 3_600_001))
+    scope = http("/readyz")
+
+    async def wait_and_end() -> Answer:
+        answer = asyncio.create_task(asked(app, scope))
+        while WAITS not in scope.get("state", {}):
+            await asyncio.sleep(0)
+        scope["state"][WAITS].set()
+        return await answer
+
+    answer = asyncio.run(wait_and_end())
+    assert (answer.body, answer.headers["connection"]) == (b"well", "close")
+    assert WAITS not in scope["state"]
 
 
 def test_within_a_twentieth_of_a_second_a_flood_gets_the_new_answer() -> None:

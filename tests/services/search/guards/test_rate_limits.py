@@ -151,7 +151,7 @@ def test_without_keys_addresses_are_told_apart() -> None:
         ("fe80::1%eth0", "fe80::/64"),
         ("::1", "::/64"),
         ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("not an address", "not an address"),
+        ("not an address", "unknown"),
     ],
 )
 def test_an_ipv6_customer_is_one_caller_however_the_address_is_written(address: str, network: str) -> None:

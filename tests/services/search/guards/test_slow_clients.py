@@ -321,22 +321,27 @@ def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None
     assert len(inner.scopes) == 2
 
 
-@pytest.mark.parametrize("state", [{WAITS: True}, {}])
-def test_a_connection_whose_request_only_waits_makes_room_for_a_new_one(state: dict[str, bool]) -> None:
+@pytest.mark.parametrize("is_health_check", [True, False])
+def test_a_health_check_that_waits_is_answered_when_its_place_is_needed(is_health_check: bool) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"].update(state)
+        if is_health_check and not others:
+            others.append(asyncio.Event())
+            scope["state"][WAITS] = others[0]
+            await others[0].wait()
         await Inner(seconds=0.4)(scope, receive, send)
 
-    async def talk(port: int) -> bytes:
+    async def talk(port: int) -> tuple[bytes, float]:
         waiting = asyncio.create_task(sent(port, HEAD))
         await asyncio.sleep(0.1)
         late = asyncio.create_task(sent(port, HEAD))
-        got, _ = await waiting
+        answered = await waiting
         await late
-        return got
+        return answered
 
-    got = with_server(app, talk, open_connections=Connections(most=1), head_seconds=1.0)
-    assert (got == b"") is bool(state)
+    others: list[asyncio.Event] = []
+    got, _ = with_server(app, talk, open_connections=Connections(most=1), head_seconds=1.0)
+    assert got.startswith(b"HTTP/1.1 200 OK")
+    assert [each.is_set() for each in others] == [True] * is_health_check
 
 
 def test_whoever_sends_requests_ahead_gets_one_answer_and_loses_the_connection() -> None:
