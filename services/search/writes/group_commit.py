@@ -31,13 +31,14 @@ from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
 MAX_WAITING_REQUESTS = 16
-FULL_BATCH_CHANGES = 16
-SHARED_BATCH_CHANGES = 4
-"""Maximum number of changes in a batch of several requests, and of lines of a bulk upload in one request.
+FULL_BATCH = 16
+SHARED_BATCH = 4
+"""Maximum weight of a batch of several requests, and of the lines of a bulk upload in one request.
 
-All other writes wait while a batch is encoded and stored: on two cores, 10 ms and 8 ms for each long description. So
-batches are small while several callers write.
+All other writes wait while a batch is encoded and stored. So batches are small while several callers write.
 """
+CHARACTERS_OF_WEIGHT = 20_000
+"""A change has weight 1, and 1 more for each so many characters: 190,000 take four times as long to store as 300."""
 SECONDS_SHARED = 1.0
 """How long after its last batch a caller still counts as one that writes."""
 MAX_WAIT_SECONDS = 20.0
@@ -96,6 +97,10 @@ class _Request:
     request_id: str = field(default_factory=request_id.get)
     results: "Future[list[Written]]" = field(default_factory=Future)
 
+    @property
+    def weight(self) -> int:
+        return sum(map(weight_of, self.changes))
+
 
 class GroupCommit:
     """Commits the writes of many requests to one destination. Thread-safe; its thread starts with the first write.
@@ -151,13 +156,13 @@ class GroupCommit:
                 self._waiting -= 1
                 self._changed.notify_all()
 
-    def batch_changes(self, caller: str | None = None) -> int:
-        """Return the maximum number of changes in a batch of this caller, by default the current one."""
+    def full_batch(self, caller: str | None = None) -> int:
+        """Return the maximum weight of a batch of this caller, by default the current one."""
         now, caller = time.monotonic(), caller or who()
         with self._changed:
             times = [at for each, at in self._last_turns.items() if each != caller]
         is_shared = any(now - at < SECONDS_SHARED for at in times)
-        return SHARED_BATCH_CHANGES if is_shared else FULL_BATCH_CHANGES
+        return SHARED_BATCH if is_shared else FULL_BATCH
 
     def close(self) -> None:
         """Refuse new writes, commit the queued ones, and end the thread."""
@@ -216,18 +221,23 @@ class GroupCommit:
     def _dequeue(self) -> list[_Request]:
         """Remove requests from the queue, at least one, and return them.
 
-        They are the oldest ones of the caller whose last turn is the longest ago, with at most `batch_changes`
-        together; only a single request may exceed that.
+        They are the oldest ones of the caller whose last turn is the longest ago, with at most the weight
+        `full_batch` together; only a single request may exceed that.
         """
         caller = min((request.who for request in self._queue), key=lambda who: self._last_turns.get(who, 0.0))
-        most = self.batch_changes(caller)
+        most = self.full_batch(caller)
         waiting = [request for request in self._queue if request.who == caller]
-        sizes = accumulate(len(request.changes) for request in waiting)
-        batch = [request for request, size in zip(waiting, sizes, strict=True) if size <= most]
+        weights = accumulate(request.weight for request in waiting)
+        batch = [request for request, weight in zip(waiting, weights, strict=True) if weight <= most]
         batch = batch or waiting[:1]
         self._queue = [request for request in self._queue if request not in batch]
         self._last_turns[caller] = time.monotonic()
         return batch
+
+
+def weight_of(change: Change) -> int:
+    """Return how much of a batch a change takes."""
+    return 1 if isinstance(change, DeletedCompany) else 1 + change.company.characters() // CHARACTERS_OF_WEIGHT
 
 
 def _commit_batch(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> None:

@@ -35,12 +35,10 @@ from similarity.upkeep.erasure import not_stored
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from ..wire.problems import Kind
-from .group_commit import STORED, GroupCommit, Written
+from .group_commit import STORED, GroupCommit, Written, weight_of
 from .write_records import Line, company_of_body, deletion, read_line
 from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 
-BULK_CHARACTERS_AT_ONCE = 300_000
-"""Other writes wait while a part of a bulk upload is encoded and stored."""
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
 NO_VECTOR = (
@@ -114,7 +112,7 @@ class WriteService:
         numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
         now, declared = self.clock(), cache(self._declared)
         read = [read_line(number, line, now=now, declared=declared) for number, line in numbered]
-        parts = _parts(read, commits.batch_changes)
+        parts = _parts(read, commits.full_batch)
         first = self._write_lines(commits, next(parts, []))
         return chain([first], self._rest(commits, parts))
 
@@ -174,20 +172,19 @@ class WriteService:
 
 
 def _parts(lines: Sequence[Line], most: Callable[[], int]) -> Iterator[list[Line]]:
-    """Yield consecutive lines that are written together, at most `most()`.
+    """Yield consecutive lines that are written together, with at most the weight `most()`.
 
-    Only a single line may have more than the maximum length.
+    Only a single line may exceed it.
     """
     part: list[Line] = []
-    characters = 0
+    weight = 0
     for line in lines:
-        change = line.parsed.change if line.parsed else None
-        length = change.company.characters() if change and not isinstance(change, DeletedCompany) else 0
-        if part and (len(part) >= most() or characters + length > BULK_CHARACTERS_AT_ONCE):
+        added = weight_of(line.parsed.change) if line.parsed else 1
+        if part and weight + added > most():
             yield part
-            part, characters = [], 0
+            part, weight = [], 0
         part.append(line)
-        characters += length
+        weight += added
     if part:
         yield part
 

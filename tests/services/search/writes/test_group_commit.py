@@ -11,11 +11,11 @@ import pytest
 from services.search.guards.callers import Caller, current_caller
 from services.search.wire.problem_documents import Problem
 from services.search.writes import group_commit
-from services.search.writes.group_commit import Commit, GroupCommit, Written
+from services.search.writes.group_commit import Commit, GroupCommit, Written, weight_of
 from services.search.writes.write_schemas import Outcome
-from similarity.company import DeletedCompany
+from similarity.company import Company, DeletedCompany
 from similarity.errors import IndexUnavailable
-from similarity.ingest.records import Change
+from similarity.ingest.records import Change, VersionedCompany
 
 SECONDS = 10.0
 
@@ -120,6 +120,12 @@ def test_only_a_single_request_may_have_more_changes_than_a_full_batch() -> None
 @pytest.mark.usefixtures("shared")
 def test_a_write_does_not_wait_for_those_that_another_caller_sent_before() -> None:
     assert batches_of("bulk 1", "bulk 2 3 4 5", "bulk 6", "bulk 7", "other 8") == ["1", "8", "2 3 4 5", "6 7"]
+
+
+def test_a_long_description_takes_more_of_a_batch() -> None:
+    company = Company(id="a", name="A", description="x" * 190_000)
+    assert weight_of(VersionedCompany(company=company, version=1)) == 10
+    assert weight_of(DeletedCompany(id="a", version=1)) == 1
 
 
 def test_a_caller_that_writes_alone_has_larger_batches() -> None:

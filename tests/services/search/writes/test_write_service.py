@@ -289,7 +289,7 @@ def test_long_descriptions_of_a_bulk_upload_are_written_a_few_at_a_time(index: S
     writing = direct_writing(index, {ENCODER_ID: CountingEncoder()})
     parts = [[result.line for result in part] for part in writing.writes.bulk("\n".join(lines).encode())]
     writing.writes.close()
-    assert [len(part) for part in parts] == [2, 1, 1, *[16] * 8, 3]
+    assert [len(part) for part in parts] == [2, 2, 7, *[16] * 7, 12]
     assert [line for part in parts for line in part] == list(range(1, 136))
 
 
