@@ -89,12 +89,12 @@ def create_app(
     query_encoders = QueryEncoders(
         encoders,
         on_lookup=guards.metrics.cache_asked,
-        before_much=begin_heavy_work,
+        before_heavy_work=begin_heavy_work,
         needed=lambda: {generation.encoder_id for generation in index.generations()},
     )
     searcher = Searcher(index, query_encoders)
     search = SearchService(
-        searcher, workspace, cursor_key=cursor_key, before_each=stop_if_late, before_much=begin_heavy_work
+        searcher, workspace, cursor_key=cursor_key, before_each=stop_if_late, before_heavy_work=begin_heavy_work
     )
     app = FastAPI(
         title="Company similarity",
@@ -112,13 +112,14 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     answer_failures(app)
-    app.include_router(write_routes(replace(writing.writes, removed=query_encoders.forget)))
+    writes = replace(writing.writes, removed=query_encoders.forget, before_heavy_work=begin_heavy_work)
+    app.include_router(write_routes(writes))
     app.include_router(erasure_routes(replace(writing.erasures, removed=query_encoders.forget)))
     app.include_router(search_routes(search, WorkspaceHealth(workspace).trouble))
     app.include_router(map_routes(MapService(search)))
     app.include_router(match_routes(MatchService(index, rows_at_once=rows_at_once)))
     app.include_router(feedback_routes(FeedbackService(search, workspace), NextService(search, workspace)))
-    app.include_router(lists_routes(ListsService(search, workspace, before_much=begin_heavy_work)))
+    app.include_router(lists_routes(ListsService(search, workspace, before_heavy_work=begin_heavy_work)))
     _add_pages(app)
     add_description(app)
     guard(app, guards)

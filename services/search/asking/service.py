@@ -62,7 +62,7 @@ class SearchService:
     `workspace`: the store of the shortlists that queries exclude, and of verdicts; None if there are none.
     `cursor_key`: secret that signs cursors. Several processes need the same key; without one, a cursor is valid only in
     the process that issued it. `before_each`: called before each of several queries; it may raise, to stop.
-    `before_much`: called before more than QUICKLY_NAMED exclusions or members of a list are looked up,
+    `before_heavy_work`: called before more than QUICKLY_NAMED exclusions or members of a list are looked up,
     more than QUICKLY_FILTERED filters compared or more than QUICKLY_JUDGED verdicts read; it may raise.
     """
 
@@ -73,11 +73,11 @@ class SearchService:
         *,
         cursor_key: bytes | None = None,
         before_each: Callable[[], None] = lambda: None,
-        before_much: Callable[[], None] = lambda: None,
+        before_heavy_work: Callable[[], None] = lambda: None,
     ) -> None:
         self.searcher = searcher
         self.before_each = before_each
-        self._before_much = before_much
+        self._before_heavy_work = before_heavy_work
         self._workspace = workspace
         self._counts = RecentCounts(searcher.index)
         self._cursors = Cursors(cursor_key or secrets.token_bytes(32))
@@ -161,7 +161,7 @@ class SearchService:
                 few such references.
         """
         if len(references) > QUICKLY_NAMED:
-            self._before_much()
+            self._before_heavy_work()
 
         def run_once() -> dict[str, Resolved]:
             resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
@@ -189,7 +189,7 @@ class SearchService:
                 "exclude fewer lists"
             )
         if count + len(question.exclude) > QUICKLY_NAMED or len(question.filters) > QUICKLY_FILTERED:
-            self._before_much()
+            self._before_heavy_work()
         return replace(question.asked(), exclude_lists=lists)
 
     def verdicts(self, anchor: str, user: str) -> dict[str, FeedbackEvent]:
@@ -297,7 +297,7 @@ class SearchService:
         if self._workspace is not None:
             for number, event in enumerate(self._workspace.events(company=company, user=user)):
                 if number == QUICKLY_JUDGED:
-                    self._before_much()
+                    self._before_heavy_work()
                 yield event
 
     def _asked_or_error(self, question: BatchQuestion) -> LibraryQuestion | SimilarityError:

@@ -57,15 +57,15 @@ REMOVED_MEMBERS = frozenset({"mode"})
 class ListsService:
     """Stores lists in `workspace` and runs their queries with `search`. `clock`: returns the current time.
 
-    `seconds`: a clock that limits the time for the counts of new hits. `before_much`: called before many queries are
-    run at once, or before further ones after QUICK_SECONDS; it may raise.
+    `seconds`: a clock that limits the time for the counts of new hits. `before_heavy_work`: called before many queries
+    are run at once, or before further ones after QUICK_SECONDS; it may raise.
     """
 
     search: SearchService
     workspace: Workspace
     clock: Callable[[], datetime] = utc_now
     seconds: Callable[[], float] = time.monotonic
-    before_much: Callable[[], None] = lambda: None
+    before_heavy_work: Callable[[], None] = lambda: None
 
     def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
         """Save a query or companies under a name, replacing an earlier list. Return it, and whether the name is new.
@@ -126,14 +126,14 @@ class ListsService:
         records = [_record(saved, looks.get(saved.name)) for saved in lists]
         if count_new:
             if len(lists) > QUICKLY_ASKED or any(_needs_encoder(saved) for saved in lists):
-                self.before_much()
+                self.before_heavy_work()
             started = self.seconds()
             for record, saved in zip(records, lists, strict=True):
                 taken = self.seconds() - started
                 if taken > SECONDS_TO_COUNT:
                     break
                 if taken > QUICK_SECONDS:
-                    self.before_much()
+                    self.before_heavy_work()
                 record.new = self._count_new(saved, looks.get(saved.name))
         for record, saved in zip(records, lists, strict=True):
             if len(json.dumps(saved.question)) > MAX_QUESTION_SHOWN:

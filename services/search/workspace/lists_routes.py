@@ -114,7 +114,7 @@ def lists_routes(service: ListsService) -> APIRouter:
         """Marks hits as no longer new to you: those in `ids`, by default the current ones."""
         return service.look(name, given or LookGiven(), caller)
 
-    shortlists = ShortlistService(service.search, service.workspace, before_much=service.before_much)
+    shortlists = ShortlistService(service.search, service.workspace, before_heavy_work=service.before_heavy_work)
     _add_shortlist_routes(router, service, shortlists)
     return router
 

@@ -115,12 +115,12 @@ class _Ranked:
 class ShortlistService:
     """Reads shortlists in `workspace`, and their companies with `search`.
 
-    `before_much`: called before more than QUICKLY_READ companies are read; it may raise.
+    `before_heavy_work`: called before more than QUICKLY_READ companies are read; it may raise.
     """
 
     search: SearchService
     workspace: Workspace
-    before_much: Callable[[], None] = lambda: None
+    before_heavy_work: Callable[[], None] = lambda: None
 
     def members(self, name: str, query: MembersQuery, caller: Caller) -> Members:
         """Return the companies of a list, each once.
@@ -131,7 +131,7 @@ class ShortlistService:
         """
         ids = companies_of(self.workspace.saved_list(name))
         if len(ids) > QUICKLY_READ:
-            self.before_much()
+            self.before_heavy_work()
 
         def run_once() -> Members:
             live, ranked = self._ranked(query.company, query.rank, caller)
@@ -156,7 +156,7 @@ class ShortlistService:
         names = [name] if query.other is None else [name, query.other]
         lists = shortlists(self.workspace, names)
         if sum(map(len, lists.values())) > QUICKLY_READ:
-            self.before_much()
+            self.before_heavy_work()
 
         def run_once() -> Comparison:
             live, ranked = self._ranked(query.company, query.rank, caller)

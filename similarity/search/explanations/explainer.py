@@ -42,8 +42,8 @@ class Explainer:
     """Explains hits with `encoder`. Thread-safe; one for each encoder.
 
     The most recent descriptions are cached, up to `cache_bytes`. `on_lookup` is called for each description, with
-    whether the cache holds it. `before_much` is called before more than SMALL_BATCH descriptions or SMALL_CHARACTERS
-    are encoded, and may raise.
+    whether the cache holds it. `before_heavy_work` is called before more than SMALL_BATCH descriptions or
+    SMALL_CHARACTERS are encoded, and may raise.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Explainer:
         *,
         cache_bytes: int = CACHE_BYTES,
         on_lookup: Callable[[bool], None] = lambda _: None,
-        before_much: Callable[[], None] = lambda: None,
+        before_heavy_work: Callable[[], None] = lambda: None,
     ) -> None:
         self._encoder = encoder
-        self._before_much = before_much
+        self._before_heavy_work = before_heavy_work
         self._cache = OcclusionCache(cache_bytes, on_lookup=on_lookup)
 
     @property
@@ -105,7 +105,7 @@ class Explainer:
         missing = [wanted[key] for key in self._cache.missing(wanted)]
         texts = (each if isinstance(each, str) else each.description for each in missing)
         if len(missing) > SMALL_BATCH or sum(map(len, texts)) > SMALL_CHARACTERS:
-            self._before_much()
+            self._before_heavy_work()
         return self._cache.get_all(wanted, self._occlusions)
 
     def _occlusions(self, described: Sequence[Described]) -> list[Occlusions]:

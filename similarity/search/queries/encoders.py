@@ -41,7 +41,7 @@ class CachedEncoder:
 class QueryEncoders:
     """Loads each of `encoders` (by encoder id) once, in a thread of its own, with its caches. Thread-safe.
 
-    `before_much` is called before many texts are encoded for one query, and may raise. A missing encoder is tried
+    `before_heavy_work` is called before many texts are encoded for one query, and may raise. A missing encoder is tried
     again after SECONDS_BETWEEN_ATTEMPTS, because its bundle may have been added. `needed` returns the encoder ids
     of all generations; without it every encoder is kept.
     """
@@ -51,13 +51,13 @@ class QueryEncoders:
         encoders: Mapping[str, Encoder],
         *,
         on_lookup: OnLookup = lambda cache, *, hit: None,
-        before_much: Callable[[], None] = lambda: None,
+        before_heavy_work: Callable[[], None] = lambda: None,
         needed: Callable[[], Collection[str]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._encoders = encoders
         self._on_lookup = on_lookup
-        self._before_much = before_much
+        self._before_heavy_work = before_heavy_work
         self._needed = needed
         self._clock = clock
         self._cleared = clock()
@@ -157,11 +157,11 @@ class QueryEncoders:
             TextVectors(
                 encoder,
                 on_lookup=lambda hit: self._on_lookup("text", hit=hit),
-                before_encoding=self._before_much,
+                before_encoding=self._before_heavy_work,
             ),
             Explainer(
                 encoder,
                 on_lookup=lambda hit: self._on_lookup("reasons", hit=hit),
-                before_much=self._before_much,
+                before_heavy_work=self._before_heavy_work,
             ),
         )

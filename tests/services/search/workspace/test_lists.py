@@ -91,7 +91,7 @@ def test_one_request_says_how_much_is_new_on_every_list(client: TestClient, work
 
 def test_asking_many_lists_at_once_is_heavy(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
     began: list[int] = []
-    service = ListsService(SearchService(Searcher(index)), workspace, before_much=lambda: began.append(1))
+    service = ListsService(SearchService(Searcher(index)), workspace, before_heavy_work=lambda: began.append(1))
     ann = Caller(name="ann", scopes=frozenset())
     for number in range(QUICKLY_ASKED):
         workspace.save_list(make_list(f"list {number}", anchors=[{"company": "acme"}]))
@@ -111,7 +111,7 @@ def test_queries_of_few_lists_that_take_long_are_heavy(index: SqliteIndex, works
         SearchService(Searcher(index)),
         workspace,
         seconds=lambda: next(moments),
-        before_much=lambda: began.append(len(list(moments))),
+        before_heavy_work=lambda: began.append(len(list(moments))),
     )
     for name in "abc":
         workspace.save_list(make_list(name, anchors=[{"company": "acme"}]))
@@ -123,7 +123,7 @@ def test_counting_hits_of_a_line_of_business_is_heavy(index: SqliteIndex, worksp
     def refuse() -> None:
         raise Problem(problems.OVERLOADED, "busy")
 
-    service = ListsService(SearchService(Searcher(index)), workspace, before_much=refuse)
+    service = ListsService(SearchService(Searcher(index)), workspace, before_heavy_work=refuse)
     workspace.save_list(make_list(anchors=[{"company": "acme", "segment": 1}]))
     with pytest.raises(Problem, match="busy"):
         service.lists(Caller(name="ann", scopes=frozenset()), count_new=True)

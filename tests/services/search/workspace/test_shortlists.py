@@ -300,7 +300,7 @@ def test_reading_many_companies_of_lists_is_heavy(
     index: SqliteIndex, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began: list[int] = []
-    service = ShortlistService(SearchService(Searcher(index)), workspace, before_much=lambda: began.append(1))
+    service = ShortlistService(SearchService(Searcher(index)), workspace, before_heavy_work=lambda: began.append(1))
     ann = Caller(name="ann", scopes=frozenset())
     workspace.save_list(make_shortlist("a", "acme", "boots"))
     workspace.save_list(make_shortlist("b", "clogs"))

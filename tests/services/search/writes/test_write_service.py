@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,16 @@ def test_a_bulk_upload_answers_line_by_line_in_order(client: TestClient, index: 
     assert "left empty" in reasons[6]
     assert "is not UTF-8" in reasons[7]
     assert set(index.get("first", ["a", "b", "c", "old"])) == {"c", "old"}
+
+
+@pytest.mark.parametrize(("length", "heavy"), [(300, 0), (50_000, 1)])
+def test_a_long_description_is_heavy_work(index: SqliteIndex, length: int, heavy: int) -> None:
+    calls: list[None] = []
+    writing = direct_writing(index, {ENCODER_ID: CountingEncoder()})
+    writes = replace(writing.writes, before_heavy_work=lambda: calls.append(None))
+    writes.put("acme", json.dumps(ANVILS | {"description": "makes anvils " * (length // 13)}).encode())
+    writing.writes.close()
+    assert len(calls) == heavy
 
 
 def test_a_bulk_upload_of_many_parts_is_written_in_order(client: TestClient, index: SqliteIndex) -> None:

@@ -105,7 +105,9 @@ def test_without_room_to_remember_it_explains_all_the_same(encoder: WordEncoder)
     assert explainer.cached_bytes == 0
 
 
-def test_before_much_is_encoded_it_is_asked_whether_it_may_be_and_a_no_spoils_nothing(encoder: WordEncoder) -> None:
+def test_before_heavy_work_is_encoded_it_is_asked_whether_it_may_be_and_a_no_spoils_nothing(
+    encoder: WordEncoder,
+) -> None:
     asked: list[int] = []
 
     def may() -> None:
@@ -113,7 +115,7 @@ def test_before_much_is_encoded_it_is_asked_whether_it_may_be_and_a_no_spoils_no
         if len(asked) == 1:
             raise PermissionError
 
-    explainer = Explainer(encoder, before_much=may)
+    explainer = Explainer(encoder, before_heavy_work=may)
     hits = [make_company(f"c{number}", description=f"They sell shoes {number}.") for number in range(5)]
     explainer.phrases([SHOES], hits[: SMALL_BATCH - 1])
     assert asked == []
@@ -129,7 +131,7 @@ def test_a_long_description_is_much(encoder: WordEncoder) -> None:
     def refuse() -> None:
         raise PermissionError
 
-    explainer = Explainer(encoder, before_much=refuse)
+    explainer = Explainer(encoder, before_heavy_work=refuse)
     sentences = "They sell shoes. " * (SMALL_CHARACTERS // 17)
     explainer.segments([make_company("long", description=sentences)])
     with pytest.raises(PermissionError):
