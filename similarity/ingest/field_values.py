@@ -25,6 +25,8 @@ MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "
 MAX_BITS = 10_000
 """Limit of a whole number that becomes text, in bits; Python refuses to convert much longer ones."""
 NUMBER_EXAMPLES = "12500, 12,500 or 12.5"
+YEAR = re.compile(r"(?:19|20)[0-9]{2}\b")
+COMPACT_DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
 COMMA_DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+")
 LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")
 KINDS = {
@@ -140,10 +142,15 @@ def _number(text: str) -> FieldValue:
     if number is None or not _is_storable(number):
         instead = text.replace(",", ".")
         hint = f" (write {instead} if the comma is a decimal sign)" if COMMA_DECIMAL.fullmatch(text) else ""
+        hint = " (write a date as 2010-01-31, or its year alone)" if YEAR.search(text) else hint
         return FieldValue(warning=f"{text!r:.40} is not a number like {NUMBER_EXAMPLES}{hint}; ignored")
     value = _whole(number)
     if DATE_PATTERN.fullmatch(text):
         return FieldValue(value=value, warning=f"{text!r:.40} is read as its year, {value}", ambiguous=True)
+    if COMPACT_DATE.fullmatch(text):
+        instead = f"{text[:4]}-{text[4:6]}-{text[6:]}"
+        warning = f"{text} is read as this number; write {instead} if the year of a date is meant"
+        return FieldValue(value=value, warning=warning, ambiguous=True)
     if (thousands := ambiguous_thousands(text)) is not None:
         warning = f"{text!r} is read as {number}; write {thousands} if a thousand is meant"
         return FieldValue(value=value, warning=warning, ambiguous=True)

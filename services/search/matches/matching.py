@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from similarity.company import Company
 from similarity.index.protocol import CompanyIndex
+from similarity.search.countries import countries_differ
 from similarity.search.names.comparison import How
 from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import RowMatcher
@@ -69,10 +70,17 @@ class MatchService:
 
 
 def _with_id(company: Company, asked: ListedCompany, match: Match) -> Match:
-    """Return the match of a row with the id of `company`; `match` is that of its name and domain."""
+    """Return the match of a row with the id of `company`; `match` is that of its name and domain.
+
+    A row whose name or country is not that of the company, such as one that is numbered like the index, is a miss.
+    """
     other = match.company
-    if other is None or other.id == company.id or (asked.name and is_named(company, asked)):
+    is_another = bool(asked.name and not is_named(company, asked)) or countries_differ(company.country, asked.country)
+    if (other is not None and other.id == company.id) or (not is_another and (other is None or asked.name)):
         return Match(company, How.ID, confidence_of(How.ID, ""))
+    if other is None:
+        miss = f"the id is that of {company.name!r}, but the row has another name or country; correct one of them"
+        return Match(candidates=(company, *match.candidates), miss=miss)
     miss = "the id belongs to one company and the name or domain to another; correct one of them"
     return Match(candidates=(company, other), miss=miss)
 

@@ -212,7 +212,7 @@ class RowMatcher:
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
         classes = other_classes(self.index, self.generation, row.name)
-        tickers = listed_as(self.index, self.generation, row.name) if self.as_typed else []
+        tickers = listed_as(self.index, self.generation, row.name)
         if has_more:
             found |= {each.id: each for each in self.index.find(self.generation, core, limit=MAX_MENTIONING)}
         return no_match(core, found.values(), self.schema, further=[*classes, *largest_first(tickers, self.schema)])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from similarity.company import DOT_SEGMENTS, EPOCH, Company, DeletedCompany, version_of
 from similarity.errors import InvalidCompany
-from similarity.ingest.field_values import clean_text
+from similarity.ingest.field_values import MISSING, clean_text
 from similarity.ingest.messages import MAX_BYTES, MAX_FOLLOWED_VERSION, Message, decode, encode, following
 from similarity.ingest.records import Change, Columns, VersionedCompany
 
@@ -26,7 +26,9 @@ def clean(text: str) -> bool:
 
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12).filter(clean)
-ids = st.from_regex(r"[A-Za-z0-9._:-]{1,128}", fullmatch=True).filter(lambda company_id: company_id not in DOT_SEGMENTS)
+ids = st.from_regex(r"[A-Za-z0-9._:-]{1,128}", fullmatch=True).filter(
+    lambda company_id: company_id not in DOT_SEGMENTS and company_id.casefold() not in MISSING
+)
 versions_of = st.datetimes(
     min_value=EPOCH.replace(tzinfo=None), max_value=NOW.replace(tzinfo=None), timezones=st.just(UTC)
 )

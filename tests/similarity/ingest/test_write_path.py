@@ -257,6 +257,14 @@ def test_the_number_of_a_date_is_its_year_with_a_warning(cell: object) -> None:
     assert "is read as its year, 2019" in parsed.warnings[0]
     other = parse_record(RECORD | {"founded": "2019-12"}, columns=columns, now=NOW)  # perhaps two years
     assert "is not a number" in other.warnings[0]
+    assert "write a date as 2010-01-31" in other.warnings[0]
+
+
+def test_a_date_without_hyphens_is_a_number_with_a_warning() -> None:
+    parsed = parse_record(RECORD | {"founded": "20150301"}, columns=Columns.from_pairs([], ["founded:number"]), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.attributes == {"founded": 20150301}
+    assert "write 2015-03-01" in parsed.warnings[0]
 
 
 @pytest.mark.parametrize(
