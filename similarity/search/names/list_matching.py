@@ -225,7 +225,7 @@ class RowMatcher:
     ) -> Match | None:
         """Return the match of a name that is a part of a company's name, the name of its website, its id or ticker.
 
-        `found`: companies found by words of the name. If no company fits, returns None.
+        `found`: companies found by words of the name. If no company fits, returns None. In a list, "Cash" is no ticker.
         """
         fitting: dict[str, tuple[Company, How]] = {}
         possible = [] if country_code(core) else found.values()  # "Hong Kong" alone is a place
@@ -240,7 +240,7 @@ class RowMatcher:
         if self.as_typed:
             for company in self._with_website_name(core):
                 fitting[company.id] = company, How.WEBSITE_NAME
-        for company in self._with_ids(possible_ids(row.name)):
+        for company in self._with_ids(possible_ids(row.name) if self.as_typed or not row.name.istitle() else ()):
             if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" does not mean the id MS
                 fitting[company.id] = company, How.ID
         if not fitting:

@@ -95,6 +95,7 @@ def send(client: TestClient, content: str | bytes, kind: str, **headers: str) ->
         ({"name": "coke"}, "cola", "alias"),
         ({"name": "Coke"}, "cola", "alias"),
         ({"name": "AAPL"}, "AAPL", "id"),
+        ({"name": "aapl"}, "AAPL", "id"),
         ({"name": "Coca Cola"}, "cola", "legal_form"),
         ({"name": "Globex GmbH"}, "globex", "legal_form"),
         ({"name": "Group Volvo"}, "volvo", "words"),

@@ -264,6 +264,12 @@ def test_companies_as_large_whose_names_begin_with_the_word_are_told(
     assert (found.document.id, [each.id for each in found.others]) == (opened, others)
 
 
+def test_a_word_in_a_list_is_no_ticker(resolver: Resolver) -> None:
+    matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
+    found = [matcher.match(ListedCompany(name)).company for name in ("HPQ", "hpq", "Hpq")]
+    assert [each and each.id for each in found] == ["HPQ", "HPQ", None]
+
+
 def test_a_row_is_matched_and_has_companies_as_large_as_others(resolver: Resolver) -> None:
     match = RowMatcher(resolver.index, "first", resolver.index.attributes()).match(ListedCompany("Prudential"))
     assert (match.company and match.company.id, [each.id for each in match.others]) == ("PRU.L", ["PRU"])
