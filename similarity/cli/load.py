@@ -181,7 +181,7 @@ def _put_on_record(
                 outcome=result.outcome.value,
                 who=who,
                 company_id=delete.id,
-                version=delete.version,
+                version=(result.outcome is WriteOutcome.APPLIED and result.version) or delete.version,
             )
             for delete, result in deletes
         ]

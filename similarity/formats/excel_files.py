@@ -104,9 +104,10 @@ class ExcelSheet:
         """
         width = len(self.columns)
         for number, cells in self._cells(self._header_row + 1, width):
-            values = {column: _plain(value) for column, value in zip(self.columns, cells, strict=False) if column}
-            if any(value not in (None, "") for value in values.values()):
-                yield number, values
+            named = {column: cell for column, cell in zip(self.columns, cells, strict=False) if column}
+            # A row of errors is not empty: `sync` must not take its company for deleted.
+            if any(cell not in (None, "") for cell in named.values()):
+                yield number, {column: _plain(cell) for column, cell in named.items()}
 
     def _header(self) -> tuple[int, list[str]]:
         for number, cells in islice(self._cells(1, MAX_COLUMNS), MAX_EMPTY_ROWS):

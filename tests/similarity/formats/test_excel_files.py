@@ -66,6 +66,11 @@ def test_the_first_sheet_is_a_table_with_its_types(tmp_path: Path) -> None:
     ]
 
 
+def test_a_row_of_errors_is_not_empty(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", ["id", "name"], ["#REF!", "#N/A"], [None, ""], ["a", "Acme"])
+    assert [dict(row.record) for row in read_rows(path)] == [{"id": None, "name": None}, {"id": "a", "name": "Acme"}]
+
+
 def test_a_formula_is_its_stored_result(tmp_path: Path) -> None:
     path = changed(
         workbook(tmp_path / "a.xlsx", ["id", "name"], [1, "=1+1"]), SHEET, "<f>1+1</f><v />", "<f>1+1</f><v>2</v>"
