@@ -117,7 +117,7 @@ def test_a_row_is_not_matched_with_a_part_of_a_name_in_another_country(
         (ListedCompany("nike", country="Germany"), ["nike"]),
         (ListedCompany("Nike", "adidas-group.com"), ["adidas", "nike"]),
         (ListedCompany("Bosch"), ["bosch-india", "bosch-large"]),
-        (ListedCompany("Ford"), ["FORD", "ford-motor"]),
+        (ListedCompany("Ford"), ["ford-motor", "FORD"]),
         (ListedCompany("Bayer"), ["bayer-small", "bayer-large"]),
     ],
 )
