@@ -93,9 +93,7 @@ class ConstantIndex:
         """The one generation."""
         return self._live
 
-    def attributes(self) -> AttributeSchema:
-        """None is declared."""
-        return AttributeSchema()
+    attributes = staticmethod(AttributeSchema)  # none is declared
 
     def generations(self) -> list[Generation]:
         """The one generation, alone."""

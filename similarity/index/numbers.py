@@ -38,7 +38,7 @@ GROUPED_PATTERN = re.compile(
 )
 # "1.200" is 1.2 in English and 1200 in German.
 AMBIGUOUS_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
-# Dates are told by their year, so that a range of years finds them. A text such as "2010-12" may be two years.
+# Of a date, the year is stored, so that a range of years finds it. A text such as "2010-12" may be two years.
 DATE_PATTERN = re.compile(r"([12][0-9]{3})-[01][0-9]-[0-3][0-9](?:[T ].*)?")
 # No digit is tried twice: a cell may have millions of them.
 DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")

@@ -29,8 +29,8 @@ class MatchRow(Closed):
     country: Cell = Field(default="", description="Decides between companies of one name.", examples=["United States"])
     id: Cell = Field(
         default="",
-        description="An id of the index, such as a ticker. It decides, unless the name or the domain is another "
-        "company's. If no company has it, the name and the domain decide.",
+        description="An id of the index, such as a ticker. It decides if the name and the country fit that company. "
+        "If no company has it, the name and the domain decide.",
         examples=["AAPL"],
     )
 
