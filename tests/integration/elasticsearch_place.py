@@ -1,6 +1,6 @@
 """One index name on a real cluster: what the tests here open, look at and remove."""
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,17 +70,22 @@ class Place:
         return settings
 
     def files_with(self, word: str, cluster: ElasticsearchCluster) -> list[Path]:
-        """The files of this place's indices in which a word can be read."""
+        """The files of this place's indices in which a word can be read.
+
+        A merge may delete a file between listing and reading; its words then stand in a new file, so all is read again.
+        """
         indices = self.client.indices.get(index=f"{self.name}-*").values()
         uuids = {details["settings"]["index"]["uuid"] for details in indices}
-        files = [
-            file
-            for node in cluster.nodes
-            for file in node.folder.rglob("*")
-            if file.is_file() and not uuids.isdisjoint(file.parts)
-        ]
-        assert files
-        return [file for file in files if word.encode() in file.read_bytes()]
+        while True:
+            with suppress(FileNotFoundError):
+                files = [
+                    file
+                    for node in cluster.nodes
+                    for file in node.folder.rglob("*")
+                    if file.is_file() and not uuids.isdisjoint(file.parts)
+                ]
+                assert files
+                return [file for file in files if word.encode() in file.read_bytes()]
 
     def data_nodes(self) -> int:
         return int(self.client.cluster.health()["number_of_data_nodes"])
