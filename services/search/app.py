@@ -112,7 +112,7 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     answer_failures(app)
-    writes = replace(writing.writes, removed=query_encoders.forget, before_heavy_work=begin_heavy_work)
+    writes = replace(writing.writes, removed=query_encoders.forget)
     app.include_router(write_routes(writes))
     app.include_router(erasure_routes(replace(writing.erasures, removed=query_encoders.forget)))
     app.include_router(search_routes(search, WorkspaceHealth(workspace).trouble))

@@ -25,8 +25,9 @@ SECONDS_TO_KEEP = 1.0
 class HealthChecks:
     """Passes health checks on up to ALLOWANCE. Each further one waits, and gets the last answer to one passed on.
 
-    That answer is not given longer than SECONDS_TO_KEEP: where the service hangs, all checks hang. A connection that
-    waits counts as idle (`slow_clients`), so it keeps nobody out: it is answered at once when others need its place.
+    That answer is not given longer than SECONDS_TO_KEEP; without it the check is passed on, so where the service hangs,
+    all checks hang. A connection that waits counts as idle (`slow_clients`), so it keeps nobody out: it is answered at
+    once when others need its place.
     """
 
     def __init__(self, app: ASGIApp, *, names: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
@@ -41,7 +42,7 @@ class HealthChecks:
         """Serves one connection (ASGI)."""
         if scope["type"] != "http" or not is_health_check(scope) or not is_known(host_of(scope), self._names):
             await self._app(scope, receive, send)
-        elif self._allowance.take("") or not self._has_answer(scope["path"]):
+        elif self._allowance.take(""):
             await self._app(scope, receive, self._remembering(scope, send))
         else:
             state = scope.setdefault("state", {})
@@ -49,13 +50,14 @@ class HealthChecks:
             with suppress(TimeoutError):
                 async with asyncio.timeout(secrets.choice(MILLISECONDS_TO_WAIT) / 1000):
                     await state[WAITS].wait()
-            answer, _ = self._last[scope["path"]]
-            if state.pop(WAITS).is_set():
+            is_needed = state.pop(WAITS).is_set()
+            answer, given_until = self._last.get(scope["path"], (None, 0.0))
+            if answer is None or self._clock() >= given_until:
+                await self._app(scope, receive, self._remembering(scope, send))
+                return
+            if is_needed:
                 answer = Response(answer.body, answer.status_code, {**answer.headers, **CLOSE})
             await answer(scope, receive, send)
-
-    def _has_answer(self, path: str) -> bool:
-        return path in self._last and self._clock() < self._last[path][1]
 
     def _remembering(self, scope: Scope, send: Send) -> Send:
         """Return `send` that also keeps the answer, unless it refuses only this request."""

@@ -12,9 +12,10 @@ from similarity.index.attributes import AttributeSchema
 from similarity.ingest.messages import FOLLOWS_VERSION
 from similarity.ingest.records import Columns, ParsedRecord, parse_record
 
+from ..wire import problems
 from ..wire.problem_documents import Problem, invalid_request
 from ..wire.strict_json import strict_json
-from .write_schemas import CompanyBody, CompanyLine, DeletionLine
+from .write_schemas import MAX_COMPANY_BYTES, CompanyBody, CompanyLine, DeletionLine
 
 MAX_ID_CHARACTERS = 128
 Declared: TypeAlias = Callable[[], AttributeSchema]
@@ -78,6 +79,12 @@ def read_line(number: int, raw: bytes, *, now: datetime, declared: Declared = At
 
 
 def _object(raw: bytes) -> dict[str, Any]:
+    if len(raw) > MAX_COMPANY_BYTES:
+        raise Problem(
+            problems.BODY_TOO_LARGE,
+            f"a company has at most {MAX_COMPANY_BYTES:,} bytes of JSON, and this has {len(raw):,}; shorten its "
+            "description, of which only the beginning becomes a vector, or load it from a file",
+        )
     try:
         value = strict_json(raw)
     except ValueError as error:

@@ -19,7 +19,6 @@ from similarity.company import (
     ATTRIBUTE_NAME_PATTERN,
     MAX_ALIAS_CHARACTERS,
     MAX_ALIASES_CHARACTERS,
-    MAX_DESCRIPTION_CHARACTERS,
     MAX_LIST_ITEMS,
     MAX_NAME_CHARACTERS,
     AttributeValue,
@@ -31,6 +30,9 @@ from ..wire.bodies import CompanyId, Listed
 from ..wire.problem_documents import pattern_of
 
 MAX_BULK_LINES = 10_000
+MAX_COMPANY_BYTES = 32_768
+"""Of the JSON of one company: all other writes wait while it is stored. The longest of 46,616 real descriptions has
+5,251 characters. Files may hold longer ones."""
 MAX_WEBSITE_CHARACTERS = 2_048
 MAX_TIME_CHARACTERS = 64
 EVENT_TIME = (
@@ -66,8 +68,9 @@ class CompanyBody(BaseModel):
     name: Named = Field(examples=["Acme, Inc."])
     description: str = Field(
         pattern=r"\S",
-        max_length=MAX_DESCRIPTION_CHARACTERS,
-        description="What the company does, in its own words. The search compares these texts.",
+        max_length=MAX_COMPANY_BYTES,
+        description="What the company does, in its own words. The search compares these texts. The whole company has "
+        f"at most {MAX_COMPANY_BYTES:,} bytes of JSON.",
         examples=["Makes anvils and sells them to smiths."],
     )
     aliases: Listed[Alias] | None = Field(

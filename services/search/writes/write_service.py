@@ -39,8 +39,6 @@ from .group_commit import STORED, GroupCommit, Written, weight_of
 from .write_records import Line, company_of_body, deletion, read_line
 from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 
-LONG_BODY = 40_000
-"""Bytes. 190,000 take four times as long to store as 300, and all other writes wait meanwhile."""
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
 NO_VECTOR = (
@@ -67,15 +65,13 @@ class WriteMode(StrEnum):
 class WriteService:
     """Writes companies to `index` through `commits`, which is None if writing is off.
 
-    `clock`: returns the time of receipt. `removed`: called with the ids of deleted companies. `before_heavy_work`:
-    called before a company of more than LONG_BODY bytes is read; it may raise.
+    `clock`: returns the time of receipt. `removed`: called with the ids of deleted companies.
     """
 
     commits: GroupCommit | None
     index: CompanyIndex
     clock: Callable[[], datetime] = utc_now
     removed: Callable[[Collection[str]], None] = lambda _: None
-    before_heavy_work: Callable[[], None] = lambda: None
 
     def put(self, company_id: str, body: bytes) -> WriteAnswer:
         """Store the company in `body` (JSON) under this id, replacing all its members.
@@ -84,8 +80,6 @@ class WriteService:
             Problem: writing is off, the body is invalid, or the store does not accept the write.
         """
         commits = self.require_on()
-        if len(body) > LONG_BODY:
-            self.before_heavy_work()
         parsed = company_of_body(body, company_id, now=self.clock(), declared=self._declared)
         return _answer(parsed, write_one(commits, parsed.change))
 

@@ -11,7 +11,7 @@ import pytest
 from services.search.guards.callers import Caller, current_caller
 from services.search.wire.problem_documents import Problem
 from services.search.writes import group_commit
-from services.search.writes.group_commit import Commit, GroupCommit, Written, weight_of
+from services.search.writes.group_commit import SHARED_BATCH, Commit, GroupCommit, Written, weight_of
 from services.search.writes.write_schemas import Outcome
 from similarity.company import Company, DeletedCompany
 from similarity.errors import IndexUnavailable
@@ -122,9 +122,10 @@ def test_a_write_does_not_wait_for_those_that_another_caller_sent_before() -> No
     assert batches_of("bulk 1", "bulk 2 3 4 5", "bulk 6", "bulk 7", "other 8") == ["1", "8", "2 3 4 5", "6 7"]
 
 
-def test_a_long_description_takes_more_of_a_batch() -> None:
-    company = Company(id="a", name="A", description="x" * 190_000)
-    assert weight_of(VersionedCompany(company=company, version=1)) == 10
+@pytest.mark.parametrize(("characters", "weight"), [(300, 1), (2_000, 3), (30_000, SHARED_BATCH)])
+def test_a_long_description_takes_more_of_a_batch(characters: int, weight: int) -> None:
+    company = Company(id="a", name="A", description="x" * characters)
+    assert weight_of(VersionedCompany(company=company, version=1)) == weight
     assert weight_of(DeletedCompany(id="a", version=1)) == 1
 
 
