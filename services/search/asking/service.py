@@ -52,6 +52,8 @@ QUICKLY_NAMED = 1_000
 """Looking up more companies is heavy work: 10,000 exclusions that nobody knows take over a second."""
 QUICKLY_FILTERED = 5
 """More filters are heavy work: 20 that most of 46,000 companies pass take 130 ms on the embedded index."""
+QUICKLY_RANKED = 100
+"""More hits are heavy work: 250 take five times the processor time of ten."""
 QUICKLY_JUDGED = 1_000
 """Reading more verdicts on one company is heavy work: 40,000 take over a second."""
 
@@ -63,7 +65,8 @@ class SearchService:
     `cursor_key`: secret that signs cursors. Several processes need the same key; without one, a cursor is valid only in
     the process that issued it. `before_each`: called before each of several queries; it may raise, to stop.
     `before_heavy_work`: called before more than QUICKLY_NAMED exclusions or members of a list are looked up,
-    more than QUICKLY_FILTERED filters compared or more than QUICKLY_JUDGED verdicts read; it may raise.
+    more than QUICKLY_FILTERED filters compared, more than QUICKLY_RANKED hits returned or more than QUICKLY_JUDGED
+    verdicts read; it may raise.
     """
 
     def __init__(
@@ -188,9 +191,11 @@ class SearchService:
                 f"the excluded lists have {count:,} companies together, and a query excludes at most {MAX_EXCLUDED:,}; "
                 "exclude fewer lists"
             )
-        if count + len(question.exclude) > QUICKLY_NAMED or len(question.filters) > QUICKLY_FILTERED:
+        asked = replace(question.asked(), exclude_lists=lists)
+        named = count + len(question.exclude)
+        if named > QUICKLY_NAMED or len(question.filters) > QUICKLY_FILTERED or asked.k > QUICKLY_RANKED:
             self._before_heavy_work()
-        return replace(question.asked(), exclude_lists=lists)
+        return asked
 
     def verdicts(self, anchor: str, user: str) -> dict[str, FeedbackEvent]:
         """Return the user's valid verdicts on pairs with the company `anchor`, by the id of the other company."""

@@ -9,7 +9,9 @@ queries ends when its request has been answered 503 (`stop_if_late`).
 
 import asyncio
 import logging
+import time
 from collections import Counter
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -22,6 +24,8 @@ from .rate_limits import PAY_THE_REST
 from .refusals import REFUSED, is_open, refuse, secret_of
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
+SECONDS_SHARED = 1.0
+"""How long after its last request a key still counts as one that sends them."""
 BUSY = "the service is working on as many requests as it can; send the request again in a second"
 log = logging.getLogger(__name__)
 
@@ -43,10 +47,13 @@ class Gate:
     requests than that key.
 
     A gate with several permits always keeps one free for other keys: the first request of another key would wait long
-    for a heavy request to end.
+    for a heavy request to end. While several keys send requests, none has more than a third of the permits, because the
+    threads of all requests contend for Python's lock.
     """
 
-    def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
+    def __init__(
+        self, *, at_once: int, queue: int, seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.at_once = at_once
         self.queue = queue
         self.inside = 0
@@ -55,6 +62,9 @@ class Gate:
         # whether the request has a permit.
         self._waiting: dict[asyncio.Future[bool], bytes | None] = {}
         self._inside: Counter[bytes | None] = Counter()
+        self._clock = clock
+        # The two keys that sent a request last, and when.
+        self._last: dict[bytes | None, float] = {}
 
     @property
     def waiting(self) -> int:
@@ -64,7 +74,7 @@ class Gate:
     @property
     def may_refuse(self) -> bool:
         """Whether `refuses` may return True for some key; a quick check without a key."""
-        return self.inside >= self.at_once - 1 and self.waiting >= self.queue
+        return self.inside >= self.at_once // 3 and self.waiting >= self.queue
 
     def refuses(self, key: bytes | None) -> bool:
         """Return whether a request with `key` would get neither a permit nor a slot in the queue."""
@@ -77,6 +87,8 @@ class Gate:
         """Take a permit, after a wait if necessary; return whether the request has one. If so, call `leave` later."""
         if self.refuses(key):
             return False
+        self._last.pop(key, None)
+        self._last = {**dict(list(self._last.items())[-1:]), key: self._clock()}
         if self._admits(key):
             self._take(key)
             return True
@@ -84,7 +96,9 @@ class Gate:
 
     def _admits(self, key: bytes | None) -> bool:
         """Return whether there is a permit for `key`."""
-        return self.inside < self.at_once and self._inside[key] < max(self.at_once - 1, 1)
+        is_shared = any(each != key and self._clock() - at < SECONDS_SHARED for each, at in self._last.items())
+        most = self.at_once // 3 if is_shared else self.at_once - 1
+        return self.inside < self.at_once and self._inside[key] < max(most, 1)
 
     def _take(self, key: bytes | None) -> None:
         self.inside += 1

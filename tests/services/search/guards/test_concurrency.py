@@ -9,14 +9,14 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
+from services.search.guards.concurrency import SECONDS_SHARED, Admission, Gate, Gates, is_heavy
 from services.search.guards.connections import BEYOND_LIMIT
 from services.search.guards.envelope import Envelope
 from services.search.guards.guards import Guards
 from services.search.guards.refusals import secret_in
 from services.search.guards.shedding import Shedding
 from services.search.settings import ServiceSettings
-from tests.services.search.asgi import Answer, Inner, asked, http
+from tests.services.search.asgi import Answer, Clock, Inner, asked, http
 
 
 def gates(at_once: int = 2, queue: int = 1, seconds: float = 5.0) -> Gates:
@@ -110,6 +110,26 @@ def test_a_key_leaves_a_permit_to_others() -> None:
         return [await gate.enter(key) for key in (b"ann", b"ann", b"ann", b"bob", b"eve")]
 
     assert asyncio.run(entered()) == [True, True, False, True, False]
+
+
+def test_while_several_keys_send_requests_none_has_more_than_a_third_of_the_permits() -> None:
+    async def most() -> list[int]:
+        clock = Clock()
+        gate = Gate(at_once=6, queue=0, seconds=5, clock=clock)
+
+        async def taken(key: bytes) -> int:
+            number = 0
+            while await gate.enter(key):
+                number += 1
+            for _ in range(number):
+                gate.leave(key)
+            return number
+
+        counts = [await taken(b"a"), await taken(b"b"), await taken(b"a")]
+        clock.now += SECONDS_SHARED
+        return [*counts, await taken(b"a")]
+
+    assert asyncio.run(most()) == [5, 2, 2, 5]
 
 
 def test_a_key_that_is_alone_never_takes_the_last_heavy_permit() -> None:

@@ -15,7 +15,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from services.search.app import create_app
 from services.search.asking import service
-from services.search.asking.service import QUICKLY_FILTERED, QUICKLY_NAMED
+from services.search.asking.schemas import MAX_HITS
+from services.search.asking.service import QUICKLY_FILTERED, QUICKLY_NAMED, QUICKLY_RANKED
 from services.search.guards.concurrency import Admission, Gate, Gates, begin_heavy_work
 from services.search.guards.guards import Guards
 from services.search.settings import ServiceSettings
@@ -108,7 +109,7 @@ def test_looking_up_many_companies_is_heavy(crowded: SqliteIndex) -> None:
     assert cost(client, "POST", "/similar", json={**about, "exclude": few, "exclude_lists": ["known"]}) == 10
 
 
-def test_many_filters_are_heavy(crowded: SqliteIndex) -> None:
+def test_many_filters_are_heavy(crowded: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     client = client_of(crowded, Encoder())
     for count, tokens in ((QUICKLY_FILTERED, 1), (QUICKLY_FILTERED + 1, 10)):
         fields = [f"attributes.x{number}" for number in range(count)]
@@ -118,8 +119,15 @@ def test_many_filters_are_heavy(crowded: SqliteIndex) -> None:
         assert cost(client, "POST", "/similar/locate", json={**asked, "company": "boots"}) == tokens
 
 
+def test_many_hits_are_heavy(crowded: SqliteIndex) -> None:
+    client = client_of(crowded, Encoder())
+    assert cost(client, "GET", f"/similar/acme?reasons=0&k={QUICKLY_RANKED}") == 1
+    assert cost(client, "GET", f"/similar/acme?reasons=0&k={QUICKLY_RANKED + 1}") == 10
+
+
 def test_reading_many_verdicts_is_heavy(crowded: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "QUICKLY_JUDGED", 2)
+    monkeypatch.setattr(service, "QUICKLY_RANKED", MAX_HITS)
     client = client_of(crowded, Encoder())
     assert client.put("/lists/known", json={"companies": ["boots"]}).status_code == 201
     for number, tokens in enumerate((1, 1, 10)):
