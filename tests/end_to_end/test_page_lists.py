@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from services.search.app import WEB
-from services.search.matches.match_rows import HEADINGS
 from tests.end_to_end.page_parts import address_has, expect, hits, names, ranking, row, toast
 
 pytestmark = pytest.mark.integration
@@ -237,7 +235,12 @@ def test_an_excel_file_is_no_text(sample: Any, tmp_path: Path) -> None:
     expect(dialog.get_by_role("alert")).to_contain_text("save it as CSV")
     dialog.get_by_label("Open a CSV file").set_input_files(table)
     expect(dialog.get_by_role("alert")).to_have_text("")
-    expect(dialog.get_by_label("Names or domains, one a line")).to_have_value("name\nStarbucks\n")
+    names = dialog.get_by_label("Names or domains, one a line")
+    expect(names).to_have_value("name\nStarbucks\n")
+    table.write_bytes("Nestlé\n".encode("cp1252"))
+    dialog.get_by_label("Open a CSV file").set_input_files(table)
+    expect(names).to_have_value("Nestlé\n")
+    expect(dialog.get_by_role("alert")).to_contain_text("was read as Windows-1252")
 
 
 def test_a_name_with_a_comma_is_no_table(sample: Any) -> None:
@@ -266,12 +269,6 @@ def test_several_names_in_one_line_are_told_to_be_written_below_each_other(sampl
         sample.goto("/")
         dialog = pasted(sample, words)
         dialog.get_by_text("Write one company per line: a line with several finds nothing.").wait_for()
-
-
-def test_the_page_knows_the_headings_that_the_service_takes() -> None:
-    script = (WEB / "match.js").read_text(encoding="utf-8")
-    [known] = re.findall(r"new Set\(\[(.*?)\]\)", script, flags=re.DOTALL)[:1]
-    assert set(re.findall(r'"([^"]+)"', known)) == {*HEADINGS["name"], *HEADINGS["domain"], *HEADINGS["id"]}
 
 
 def test_nothing_pasted_is_said(sample: Any) -> None:

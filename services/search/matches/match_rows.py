@@ -33,14 +33,23 @@ BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
 """A ticker without its exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
 
 # Usual names of the columns of lists, as `column_key` writes them, without a leading "company".
-HEADINGS: Mapping[str, tuple[str, ...]] = {
-    "name": ("name", "company", "organisation", "organization", "firm", "firma", "unternehmen", "entreprise"),
-    "domain": ("domain", "website", "websiteurl", "url", "web", "homepage", "site"),
-    "id": ("id", "identifier", "ticker", "symbol", "tickersymbol"),
-    "country": ("country", "countryname", "countrycode", "land", "pays"),
+HEADINGS: Mapping[str, frozenset[str]] = {
+    field: frozenset(words.split())
+    for field, words in (
+        (
+            "name",
+            "name company organisation organization firm issuer issuername security securityname firma firmenname "
+            "unternehmen entreprise société nom empresa nombre 会社名 企業名 公司 公司名称",
+        ),
+        ("domain", "domain website websiteurl url web homepage site internet webseite internetseite siteweb sitioweb"),
+        ("id", "id identifier ticker symbol tickersymbol"),
+        ("country", "country countryname countrycode land pays país"),
+    )
 }
 IDENTIFYING = frozenset({"name", "domain", "id"})
 """A list needs one of these columns."""
+MOST_TITLES = 5
+SEPARATOR = re.compile(r"[,;\t|]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,9 @@ def rows_of_json(raw: bytes) -> ListRows:
 
 
 def rows_of_table(raw: bytes) -> ListRows:
-    """Return the rows of a CSV table (also with semicolons or tabs) whose first line names the columns.
+    """Return the rows of a CSV table (also with semicolons, tabs or bars) whose first line names the columns.
+
+    Titles above that line are left out.
 
     Raises:
         Problem: the table cannot be read, no column is a name, website or id, or there are no rows or too many.
@@ -85,8 +96,9 @@ def rows_of_table(raw: bytes) -> ListRows:
         raise _invalid(IS_EXCEL)
     if raw.startswith(GZIP_MAGIC):  # which the reader of files would unpack: 10 MB can become gigabytes
         raise _invalid("the table is compressed; send it uncompressed")
+    table = _table_in(_text(raw)) or raw
     try:
-        rows = list(islice(read_stream(io.BytesIO(raw), name="rows.csv"), MAX_ROWS + 1))
+        rows = list(islice(read_stream(io.BytesIO(table), name="rows.csv"), MAX_ROWS + 1))
     except InvalidInput as error:
         raise _invalid(str(error)) from None
     _check_count(rows)
@@ -111,24 +123,58 @@ def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or both, separated by tabs.
 
     A country after the last comma of a name ("Delta, USA") is the row's country. A leading number ("1. Delta") and a
-    ticker in brackets at the end are left out, and so is a first line that only names columns.
+    ticker in brackets at the end are left out, and so is a first line that only names columns. A line that names
+    several columns makes it a table (`rows_of_table`).
 
     Raises:
         Problem: the text cannot be read, or there are no lines or too many.
     """
     if raw.startswith((ZIP_MAGIC, OLE_MAGIC)):
         raise _invalid(IS_EXCEL)
-    utf_8 = as_utf_8(io.BytesIO(raw), name="the list", on_note=lambda note: None).read()
+    text = _text(raw)
+    if table := _table_in(text):
+        return rows_of_table(table)
     try:
-        text = utf_8.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _invalid(f"the text is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _invalid(f"the text is not UTF-8 (character {error.start}); save it as UTF-8") from None
     numbered = enumerate(io.StringIO(text, newline=None), 1)
     lines = list(islice(((number, line) for number, line in numbered if line.strip()), MAX_ROWS + 2))  # a header, too
     if len(lines) > 1 and _names_columns(lines[0][1]):
         del lines[0]
     _check_count(lines)
     return ListRows([_row_of_line(number, line) for number, line in lines])
+
+
+def _text(raw: bytes) -> str:
+    """Return a text in UTF-8, UTF-16 or Windows-1252; surrogates stand for invalid bytes."""
+    utf_8 = as_utf_8(io.BytesIO(raw), name="the list", on_note=lambda note: None).read()
+    return utf_8.decode("utf-8-sig", "surrogateescape")
+
+
+def _table_in(text: str) -> bytes:
+    """Return the table in a text without the titles above it; nothing if no line names several columns.
+
+    One of its cells is a heading of names, websites or ids. So is a second one, or the next line has several cells too:
+    "Company, The" may be a line of a list.
+    """
+    begins, lines = 0, iter(io.StringIO(text, newline=""))
+    for _ in range(MOST_TITLES + 1):
+        line = next(lines, "")
+        cells = _filled_cells(line)
+        if len(cells) > 1:
+            fields = [*filter(None, map(_field_of, cells))]
+            is_table = not IDENTIFYING.isdisjoint(fields) and (
+                len(fields) > 1 or len(_filled_cells(next(lines, ""))) > 1
+            )
+            return text[begins:].encode("utf-8", "surrogateescape") if is_table else b""
+        begins += len(line)
+    return b""
+
+
+def _filled_cells(line: str) -> list[str]:
+    cells = [cell.strip('" \r\n') for cell in SEPARATOR.split(line, MAX_CELLS)]
+    return [cell for cell in cells if cell]
 
 
 def _names_columns(line: str) -> bool:
@@ -197,7 +243,7 @@ def _columns(record: Mapping[str, object]) -> dict[str, str]:
 def _field_of(column: str) -> str:
     """Return the field that a heading names, or an empty string."""
     key = column_key(column)
-    return next((field for field, known in HEADINGS.items() if {key, key.removeprefix("company")} & {*known}), "")
+    return next((field for field, known in HEADINGS.items() if {key, key.removeprefix("company")} & known), "")
 
 
 def _list_row(number: int, cells: Mapping[str, str]) -> ListRow:

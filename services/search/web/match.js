@@ -6,13 +6,6 @@ import { openSavingCompanies } from "./lists.js";
 import { toTop } from "./links.js";
 import { MAX_ANCHORS, current, go } from "./state.js";
 
-// What the service takes for the column of names, domains or ids (services/search/matches/match_rows.py; a test compares them).
-const HEADINGS = new Set([
-  "name", "company", "organisation", "organization", "firm", "firma", "unternehmen", "entreprise",
-  "domain", "website", "websiteurl", "url", "web", "homepage", "site",
-  "id", "identifier", "ticker", "symbol", "tickersymbol",
-]);
-
 let rows = []; // {key, chosen, box, node}: a line of the list (its key is what was written), and what was made of it
 
 function openPaste() {
@@ -26,23 +19,14 @@ async function find(event) {
   const lines = byId("pasted").value.trim();
   byId("paste-error").textContent = lines ? "" : "Write or paste at least one name.";
   if (!lines) return byId("pasted").focus();
-  const type = isTable(lines) ? "text/csv" : "text/plain";
   try {
-    show(await ask("/match", { body: new Blob([lines], { type }) }));
+    show(await ask("/match", { body: new Blob([lines], { type: "text/plain" }) }));
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     byId("paste-error").textContent = `${error.problem.title}: ${error.problem.detail}`;
   }
   return null;
 }
-
-// A table has a first line that names its columns; "Walt Disney Company, The" is a line of a list.
-function isTable(lines) {
-  const [first] = lines.split("\n", 1);
-  return first.split(/[,;\t|]/).some((cell) => isHeading(cell.trim().replace(/^"|"$/g, "").replace(/[\s_-]+/g, "").toLowerCase()));
-}
-
-const isHeading = (key) => HEADINGS.has(key) || HEADINGS.has(key.replace(/^company/, ""));
 
 function show({ rows: answers, unused_columns: unused = [] }) {
   const before = [...rows]; // a line that is still there keeps what was made of it
@@ -103,15 +87,16 @@ const asAnchors = () => chosenIds().map((company) => ({ company, weight: 1 }));
 
 const firstBytes = (bytes) => String(new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength)));
 
-/** The text of a file: UTF-16 if a byte order mark says so, else UTF-8, else Windows-1252 as spreadsheets write it. */
+const IS_EXCEL = "This is an Excel file: save it as CSV (in Excel: CSV UTF-8), or paste its rows.";
+const IS_WINDOWS = "This file is not UTF-8, so it was read as Windows-1252. If names look wrong, save it as UTF-8 (in Excel: CSV UTF-8).";
+
+/** The text of a file, and a remark: UTF-16 if a byte order mark says so, else UTF-8, else Windows-1252 as spreadsheets write it. */
 function decoded(bytes) {
-  const mark = firstBytes(bytes);
-  if (mark === "255,254") return new TextDecoder("utf-16le").decode(bytes);
-  if (mark === "254,255") return new TextDecoder("utf-16be").decode(bytes);
+  const encoding = { "255,254": "utf-16le", "254,255": "utf-16be" }[firstBytes(bytes)] ?? "utf-8";
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return [new TextDecoder(encoding, { fatal: true }).decode(bytes), ""];
   } catch {
-    return new TextDecoder("windows-1252").decode(bytes);
+    return [new TextDecoder("windows-1252").decode(bytes), IS_WINDOWS];
   }
 }
 
@@ -123,8 +108,9 @@ export function startMatching() {
     target.value = "";
     if (!bytes) return;
     const isZipped = firstBytes(bytes) === "80,75";
-    byId("paste-error").textContent = isZipped ? "This is an Excel file: save it as CSV (in Excel: CSV UTF-8), or paste its rows." : "";
-    if (!isZipped) byId("pasted").value = decoded(bytes);
+    const [text, remark] = isZipped ? [byId("pasted").value, IS_EXCEL] : decoded(bytes);
+    byId("pasted").value = text;
+    byId("paste-error").textContent = remark;
   });
   byId("as-anchors").addEventListener("click", () => {
     byId("paste").close();

@@ -115,12 +115,10 @@ class RowMatcher:
         by_name = self._by_name(row) if row.name else None
         if by_domain and by_domain.company and by_name is None and row.name and not is_named(by_domain.company, row):
             by_name = self._by_id(row) or (self._by_similar_name(row) if self.seconds_left() > 0 else None)
-        if by_domain and by_name and self._disagree(by_domain, by_name):
-            candidates = tuple(match.company for match in (by_domain, by_name) if match.company)
-            return Match(
-                candidates=candidates,
-                miss="the domain belongs to one company and the name to another; correct one of them",
-            )
+        pair = [match.company for match in (by_domain, by_name) if match and match.company]
+        if len(pair) == 2 and self._differ(*pair):
+            reason = "the domain belongs to one company and the name to another; correct one of them"
+            return Match(candidates=tuple(pair), miss=reason)
         exact = by_domain or by_name or self._by_id(row)
         if exact is not None:
             return exact
@@ -193,7 +191,11 @@ class RowMatcher:
             (How.WORDS, has_same_words, "have a name with the words of"),
         ):
             if fitting := [company for company_id, company in found.items() if fits(core, cores[company_id])]:
-                longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
+                longer = [
+                    each
+                    for each in found.values()
+                    if (contains_core if self._is_prominent(each) else extends_core)(core, cores[each.id])
+                ]
                 return self._choose_or_longer(fitting, longer, row, how, f"{verb} {row.name!r}")
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
@@ -319,7 +321,7 @@ class RowMatcher:
     ) -> Match:
         """Return the match with one of `companies`, unless the row may mean a larger one of `longer`.
 
-        `longer`: companies whose names begin with the name and have further words.
+        `longer`: companies whose names begin with the name and have further words, and prominent ones that contain it.
         """
         match = self._choose(companies, row, how, predicate)
         is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
@@ -338,10 +340,7 @@ class RowMatcher:
             return match
         return contested(row, match.company, larger)
 
-    def _disagree(self, by_domain: Match, by_name: Match) -> bool:
-        one, other = by_domain.company, by_name.company
-        if one is None or other is None:
-            return False
+    def _differ(self, one: Company, other: Company) -> bool:
         shared = widely_shared_domains(self.index, self.generation, map(Identity.of, (one, other)))
         return not is_same_company(one, other, widely_shared=shared)
 

@@ -18,6 +18,7 @@ from similarity.search.names.comparison import (
     cores_of,
     domain_of,
     exact_match,
+    is_domain,
 )
 from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import RowMatcher
@@ -165,9 +166,7 @@ class Resolver:
             largest = None if self.exact or is_shared else largest_or_only(core_of(reference), same_name, schema)
             match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
         else:
-            match = RowMatcher(self.index, self.generation.name, schema, as_typed=True).match(
-                ListedCompany(name=reference)
-            )
+            match = self._match(reference, schema)
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
             by_id = self.stored([match.company.id])
             if match.company.id in by_id:
@@ -175,8 +174,15 @@ class Resolver:
         error = self._error(reference, ids, match)
         if self.exact or isinstance(error, AmbiguousCompany) or error.suggestions:
             return error
+        if is_domain(reference):  # of a website that no company has, the name in it is suggested: bmw.com
+            named = self._match(domain_of(reference).partition(".")[0], schema)
+            if named.company or named.candidates:
+                return self._unknown(reference, named)
         begun_alike = self._begun_alike(core_of(reference), schema) if is_alone else ()
         return UnknownCompany(reference, self._shortened(begun_alike), is_unlike_all=True)
+
+    def _match(self, name: str, schema: AttributeSchema) -> Match:
+        return RowMatcher(self.index, self.generation.name, schema, as_typed=True).match(ListedCompany(name=name))
 
     def _begun_alike(self, core: str, schema: AttributeSchema) -> list[Company]:
         """Return the companies whose names share the longest beginning with `core`, the largest first."""
@@ -193,6 +199,9 @@ class Resolver:
             candidates = match.candidates or self._companies(ids[:CANDIDATES_SHOWN])
             count = max(len(ids), len(candidates))
             return AmbiguousCompany(reference, self._shortened(candidates[:CANDIDATES_SHOWN]), count=count)
+        return self._unknown(reference, match)
+
+    def _unknown(self, reference: str, match: Match) -> UnknownCompany:
         suggestions = [match.company] if match.company else list(match.candidates)
         return UnknownCompany(
             reference, self._shortened(suggestions[:SUGGESTIONS_SHOWN]), is_described=match.is_described

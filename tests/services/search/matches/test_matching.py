@@ -213,6 +213,24 @@ def test_columns_are_found_as_in_loads_and_the_others_are_named(client: TestClie
     assert "unused-columns" not in send(client, b"name\nCoke\n", "text/csv", Accept="text/csv").headers
 
 
+@pytest.mark.parametrize(
+    ("table", "ids"),
+    [
+        ("My portfolio\n\nCompany;Weight\nCoke;5 %\nGlobex;3 %\n", ["cola", "globex"]),
+        ("Holdings,,\n2026,,\nName,Website,Sector\nCoke,,\n", ["cola"]),
+        ('"Security Name"|"Ticker"\nApple Inc.|AAPL\n', ["AAPL"]),
+        ("Coke\nCompany, The\nGlobex\n", ["cola", None, "globex"]),
+        ("Coke\nGlobex, Inc.\nCompany,Website\nDelta,delta.gr\n", ["cola", "globex", None, None]),
+    ],
+)
+def test_a_pasted_table_is_read_as_one_without_the_titles_above_it(
+    client: TestClient, table: str, ids: list[str | None]
+) -> None:
+    assert [row["id"] for row in send(client, table.encode(), "text/plain").json()["rows"]] == ids
+    if None not in ids:
+        assert [row["id"] for row in send(client, table.encode(), "text/csv").json()["rows"]] == ids
+
+
 def test_a_damaged_or_too_long_line_costs_that_line(client: TestClient) -> None:
     table = "name\nΔέλτα ".encode() + b"\xff\n" + b"x" * 600 + b"\nCoke\n"
     rows = send(client, table, "text/csv").json()["rows"]

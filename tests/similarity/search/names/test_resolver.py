@@ -48,6 +48,8 @@ COMPANIES = [
     make_embedded("KO", name="The Coca-Cola Company", attributes=LARGE),
     make_embedded("WAB", name="Westinghouse Air Brake", description="Brakes for subway cars.", attributes=LARGE),
     make_embedded("HNR", name="Hannover Rück SE", description="Insures space (and X-ray) risks.", attributes=LARGE),
+    make_embedded("CCF", name="Chase Corporation", attributes=SMALL),
+    make_embedded("JPM", name="JPMorgan Chase & Co.", attributes=LARGE),
     make_embedded("5274.KL", name="Hong Leong Capital Berhad"),
     make_embedded("5819.KL", name="Hong Leong Bank Berhad", domain="hlb.com", attributes=LARGE),
     make_embedded("HP", name="Helmerich & Payne, Inc."),
@@ -131,6 +133,8 @@ def test_a_name_that_begins_as_typed_is_suggested_before_a_shorter_one() -> None
     ("typed", "suggested"),
     [
         ("google", "GOOG"),
+        ("google.com", "GOOG"),
+        ("www.toyota.co.jp", "7203.T"),
         ("BRK.B", "BRK-A"),
         ("BRK B", "BRK-A"),
         ("BRK/B", "BRK-A"),
@@ -177,6 +181,7 @@ def test_a_row_that_names_the_country_is_matched_with_the_local_name(resolver: R
         ("Hong Leong", {"5274.KL", "5819.KL"}),
         ("Merck KGaA", {"MRK", "MRK.DE"}),
         ("ms", {"MS", "MSADF"}),
+        ("Chase", {"CCF", "JPM"}),
     ],
 )
 def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
