@@ -196,6 +196,22 @@ def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
     own.get_by_role("heading", name="Heineken N.V.").wait_for()
 
 
+def test_a_link_to_a_list_that_is_gone_leads_on(own: Any) -> None:
+    own.goto("/?list=clients")
+    alert = own.locator("#message")
+    words = "no saved list 'clients'; it may have been deleted or renamed."
+    expect(alert.locator(".detail")).to_contain_text(words)
+    own.get_by_role("heading", name="Who else does this?").wait_for()
+    alert.get_by_role("button", name="Saved lists").click()
+    own.get_by_role("dialog", name="Saved lists").get_by_text("No list yet").wait_for()
+    own.request.put("/lists/clients", data={"companies": ["carlsberg"]})
+    own.goto("/")
+    own.get_by_role("button", name="Saved lists").click()
+    own.request.delete("/lists/clients")
+    own.get_by_role("button", name="clients", exact=True).click()
+    toast(own, words)
+
+
 def test_pasted_names_become_anchors_and_misses_are_said(sample: Any) -> None:
     sample.goto("/")
     dialog = pasted(sample, BREWERS)

@@ -11,7 +11,7 @@ import { startBulk } from "./bulk.js";
 import { startJudging } from "./judge.js";
 import { startDialogs, startKeys } from "./keys.js";
 import { companyChip, toTop } from "./links.js";
-import { lookForLists, newSinceLook, openSavingCompanies, questionOfList, startLists } from "./lists.js";
+import { lookForLists, newSinceLook, openLists, openSavingCompanies, questionOfList, startLists } from "./lists.js";
 import { isWanted, isWide, loadMap, redraw, spotlight } from "./map.js";
 import { clearLocated, showLocatedVerdict, startLocating } from "./locate.js";
 import { startMatching } from "./match.js";
@@ -69,7 +69,9 @@ async function load() {
     const isOfNegative = isKind(error, "invalid-request") && error.problem.errors?.some(({ parameter }) => ["negatives", "unlike"].includes(parameter));
     const isOfFilter = isKind(error, "invalid-request") && current().filters.length;
     const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
+    const isListGone = isKind(error, "unknown-list") && !current().anchors.length;
     showProblem(error.problem, load, [
+      isListGone && button("Saved lists", openLists),
       typed && button("Describe it instead", () => describe(typed)),
       typed && isKind(error, "unknown-company", "contested-name") && button("Add it", softly(() => openAdding(typed))),
       isOfSegment && button("Ask about the whole company", () => go(wholes())),
@@ -79,6 +81,7 @@ async function load() {
       isOfFilter && button("Remove the filters", dropFilters),
     ].filter(Boolean));
     if (typed) byId("search").value = typed; // to be corrected
+    if (isListGone) showStart();
   } finally {
     if (loading.signal === signal) wait(false);
   }
@@ -93,7 +96,7 @@ async function similar(question, extra, signal) {
 }
 
 function wait(isWaiting) {
-  byId("start").hidden = true;
+  if (isWaiting) byId("start").hidden = true;
   document.body.classList.toggle("waiting", isWaiting);
   byId("results").toggleAttribute("aria-busy", isWaiting);
   document.body.classList.toggle("first", isWaiting && !answer);
