@@ -21,7 +21,7 @@ import { remember, showRecent, startRecent } from "./recent.js";
 import { showQuestion, titleOf } from "./question.js";
 import { addPage, addReasons, openAll, rowOf, showHits, showNew, showRows, shownHits } from "./results.js";
 import { loadSegments, shortened } from "./segments.js";
-import { markListed, startShortlists } from "./shortlists.js";
+import { isShortlist, markListed, readShortlists, startShortlists } from "./shortlists.js";
 import { isReversed, labelOf, sortKey } from "./sorting.js";
 import { DEFAULT_K, addressOf, current, follow, go, note, noteIds, onlyWords, requestFor } from "./state.js";
 import { startTable } from "./table.js";
@@ -77,7 +77,7 @@ async function load() {
       isOfSegment && button("Ask about the whole company", () => go(wholes())),
       ...(isOfNegative ? current().negatives.map((each) => button(`No longer unlike ${shortened(each.company ?? each.text)}`,
         () => go({ negatives: current().negatives.filter((one) => one !== each) }))) : []),
-      isOfList && button("Exclude no list", () => go({ excludeLists: [] })),
+      isOfList && button("No longer exclude it", softly(dropMissingLists)),
       isOfFilter && button("Remove the filters", dropFilters),
     ].filter(Boolean));
     if (typed) byId("search").value = typed; // to be corrected
@@ -85,6 +85,11 @@ async function load() {
   } finally {
     if (loading.signal === signal) wait(false);
   }
+}
+
+async function dropMissingLists() {
+  await readShortlists();
+  await go({ excludeLists: current().excludeLists.filter(isShortlist) });
 }
 
 // The question about whole companies: a description that has changed may have other lines of business.
