@@ -135,7 +135,7 @@ function showAnswer(found, signal) {
   showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
   showView(found);
   showTally();
-  remember(title);
+  remember(title.replace(/^Your description/, () => `“${shortened(found.anchors[0].text)}”`));
   // Each of these stands by itself: one that fails says so and leaves the ranking as it is.
   softly(loadVerdicts)(found, signal);
   softly(loadFacets)(found, signal);
@@ -269,9 +269,9 @@ function onSubmit(event) {
 
 function describe(name) {
   setMode("text");
-  byId("words").value = "";
+  byId("words").value = name; // it may be words that say what is meant; a name is typed over
   byId("words").placeholder = `What ${name} does`;
-  byId("words").focus();
+  byId("words").select();
 }
 
 function search() {
