@@ -227,6 +227,9 @@ def test_another_company_of_the_name_can_be_chosen_instead(opened: Opened, tmp_p
         page.locator("#misses").get_by_role("button", name="HP Inc.").click()
         page.get_by_role("heading", name="HP Inc.").wait_for()
         address_has(page, "company=HPQ")
+        page.get_by_label("Where is this company in the ranking?").fill("HP")
+        page.keyboard.press("Enter")
+        expect(page.locator(".located")).to_contain_text("it may also mean HPQ")
         page.close()
 
 
