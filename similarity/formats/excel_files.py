@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from types import SimpleNamespace
 from typing import IO, Any, Protocol, cast
 from xml.etree.ElementTree import ParseError
 
@@ -33,8 +34,8 @@ READING_ERRORS = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, ParseError, RuntimeError, TypeError, ValueError),
     *(zipfile.BadZipFile, zlib.error),
 )
-ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
 NO_RESULT = UnreadableValue("is a formula without a stored result; open the file in Excel and save it")
+WITHOUT_RESULT = SimpleNamespace(value=NO_RESULT, data_type="n")
 FORMULA = re.compile(rb"[<:]f[\s/>]")
 # Excel writes control characters of texts in this way.
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
@@ -74,7 +75,7 @@ class _Sheet(Protocol):
 
     def reset_dimensions(self) -> None: ...
 
-    def iter_rows(self, *, min_row: int, max_col: int, values_only: bool) -> Iterator[tuple[Any, ...]]: ...
+    def iter_rows(self, *, min_row: int, max_col: int) -> Iterator[tuple[Any, ...]]: ...
 
 
 class ExcelSheet:
@@ -106,7 +107,7 @@ class ExcelSheet:
         for number, cells in self._cells(self._header_row + 1, width):
             named = {column: cell for column, cell in zip(self.columns, cells, strict=False) if column}
             # A row of errors is not empty: `sync` must not take its company for deleted.
-            if any(cell not in (None, "") for cell in named.values()):
+            if any(cell.value not in (None, "") for cell in named.values()):
                 yield number, {column: _plain(cell) for column, cell in named.items()}
 
     def _header(self) -> tuple[int, list[str]]:
@@ -126,12 +127,11 @@ class ExcelSheet:
             f"the columns{also_sheets(self.titles)}"
         )
 
-    def _cells(self, first: int, width: int) -> Iterator[tuple[int, Sequence[object]]]:
+    def _cells(self, first: int, width: int) -> Iterator[tuple[int, Sequence[Any]]]:
         """Yield the rows of the sheet from the row `first`, which has the number 1, with `width` cells each."""
-        values_only = self._formulas is None
-        rows = self._sheet.iter_rows(min_row=first, max_col=width, values_only=values_only)
+        rows = self._sheet.iter_rows(min_row=first, max_col=width)
         if self._formulas is not None:
-            rows = map(_results, rows, self._formulas.iter_rows(min_row=first, max_col=width, values_only=False))
+            rows = map(_results, rows, self._formulas.iter_rows(min_row=first, max_col=width))
         for number, cells in enumerate(rows, 1):
             if number > MAX_ROWS:
                 raise InvalidInput(f"{self._name} has more than {MAX_ROWS:,} rows; save it again in Excel")
@@ -194,17 +194,19 @@ def _has_formulas(stream: IO[bytes]) -> bool:
     return False
 
 
-def _results(cells: Sequence[Any], formulas: Sequence[Any]) -> tuple[object, ...]:
-    """Return the values of cells; NO_RESULT for a formula that was never calculated. An empty text is a result."""
+def _results(cells: Sequence[Any], formulas: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the cells; one of NO_RESULT for a formula that was never calculated. An empty text is a result."""
     return tuple(
-        NO_RESULT if formula.data_type == "f" and cell.value is None and cell.data_type == "n" else cell.value
+        WITHOUT_RESULT if formula.data_type == "f" and cell.value is None and cell.data_type == "n" else cell
         for cell, formula in zip(cells, formulas, strict=True)
     )
 
 
-def _plain(value: object) -> object:
+def _plain(cell: Any) -> object:
+    """Return the value of a cell; None for an error such as #N/A."""
+    value = None if cell.data_type == "e" else cell.value
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, str):
-        return None if value in ERRORS else ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
+        return ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
     return plain_value(value)

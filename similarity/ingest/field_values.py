@@ -21,7 +21,13 @@ from similarity.index.numbers import (
 from similarity.ingest.markup import without_markup
 
 # Ways to write that a value is missing.
-MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "--"})
+MISSING = frozenset(
+    r"""
+    null none nan n/a n.a. tbd - -- \n <na>
+    #null! #div/0! #value! #ref! #name? #num! #n/a #getting_data #spill! #calc! #field! #blocked! #connect! #busy!
+    #unknown! #external! #timeout! #python!
+    """.split()
+)
 MAX_BITS = 10_000
 """Limit of a whole number that becomes text, in bits; Python refuses to convert much longer ones."""
 NUMBER_EXAMPLES = "12500, 12,500 or 12.5"

@@ -71,6 +71,13 @@ def test_a_row_of_errors_is_not_empty(tmp_path: Path) -> None:
     assert [dict(row.record) for row in read_rows(path)] == [{"id": None, "name": None}, {"id": "a", "name": "Acme"}]
 
 
+def test_every_error_cell_is_a_missing_value(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", ["id", "staff", "city"], ["a", "#REF!", "#REF!"])
+    changed(path, SHEET, '<c r="B2" t="e"><v>#REF!</v>', '<c r="B2" t="e"><v>#SPILL!</v>')
+    changed(path, SHEET, '<c r="C2" t="e"><v>#REF!</v>', '<c r="C2" t="e"><f>x()</f><v>#BUSY!</v>')
+    assert [dict(row.record) for row in read_rows(path)] == [{"id": "a", "staff": None, "city": None}]
+
+
 def test_a_formula_is_its_stored_result(tmp_path: Path) -> None:
     path = changed(
         workbook(tmp_path / "a.xlsx", ["id", "name"], [1, "=1+1"]), SHEET, "<f>1+1</f><v />", "<f>1+1</f><v>2</v>"

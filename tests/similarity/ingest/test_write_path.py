@@ -362,7 +362,9 @@ def test_an_ordinal_is_one_of_its_levels() -> None:
     assert one.change.company.attributes == {"cap": 1}
 
 
-@pytest.mark.parametrize("missing", ["NULL", "null", "N/A", "None", "nan", "TBD", "-", "--"])
+@pytest.mark.parametrize(
+    "missing", ["NULL", "null", "N/A", "None", "nan", "TBD", "-", "--", "\\N", "<NA>", "#REF!", "#SPILL!"]
+)
 def test_a_word_for_a_missing_value_is_no_value(missing: str) -> None:
     parsed = parse_record(RECORD | {"country": missing, "tags": f"{missing};steel"}, columns=Columns(), now=NOW)
     assert isinstance(parsed.change, VersionedCompany)
