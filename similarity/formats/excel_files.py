@@ -37,6 +37,8 @@ READING_ERRORS = (
 NO_RESULT = UnreadableValue("is a formula without a stored result; open the file in Excel and save it")
 WITHOUT_RESULT = SimpleNamespace(value=NO_RESULT, data_type="n")
 FORMULA = re.compile(rb"[<:]f[\s/>]")
+# The format of a code such as a postcode. Excel has at most 15 exact digits.
+ZEROS = re.compile("0{2,15}")
 # Excel writes control characters of texts in this way.
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 
@@ -100,8 +102,9 @@ class ExcelSheet:
     def rows(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield the number and the values of each row that is not empty; the row below the column names is 1.
 
-        Cells without a column name are left out. Whole numbers are integers, dates are ISO 8601, formulas are their
-        stored results (without one, an UnreadableValue), and errors of formulas are None.
+        Cells without a column name are left out. Whole numbers are integers, or texts if they are shown with
+        leading zeros. Dates are ISO 8601, formulas are their stored results (without one, an UnreadableValue), and
+        errors of formulas are None.
         """
         width = len(self.columns)
         for number, cells in self._cells(self._header_row + 1, width):
@@ -202,11 +205,20 @@ def _results(cells: Sequence[Any], formulas: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
+def _number_format(cell: Any) -> str:
+    try:
+        return str(cell.number_format)
+    except LookupError:  # the file lacks the style
+        return ""
+
+
 def _plain(cell: Any) -> object:
-    """Return the value of a cell; None for an error such as #N/A."""
+    """Return the value of a cell; None for an error such as #N/A. A whole number shown as 00042 is this text."""
     value = None if cell.data_type == "e" else cell.value
     if isinstance(value, float) and value.is_integer():
-        return int(value)
+        value = int(value)
+    if isinstance(value, int) and cell.data_type == "n" and value >= 0:
+        return str(value).zfill(len(digits)) if ZEROS.fullmatch(digits := _number_format(cell)) else value
     if isinstance(value, str):
         return ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
     return plain_value(value)

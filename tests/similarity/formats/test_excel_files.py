@@ -78,6 +78,27 @@ def test_every_error_cell_is_a_missing_value(tmp_path: Path) -> None:
     assert [dict(row.record) for row in read_rows(path)] == [{"id": "a", "staff": None, "city": None}]
 
 
+def test_a_number_that_is_shown_with_leading_zeros_keeps_them(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.append(["id", "city", "staff", "share"])
+    book.active.append([42, 80331.0, 0, 1.5])
+    for row in book.active.iter_rows(min_row=2):
+        for cell in row:
+            cell.number_format = "00000"
+    book.active.append([43, -5, 7, True])
+    for cell, number_format in zip(book.active[3], ["0", "000", "#,##0", "00"], strict=True):
+        cell.number_format = number_format
+    book.save(tmp_path / "a.xlsx")
+    rows = [dict(row.record) for row in read_rows(tmp_path / "a.xlsx")]
+    assert rows == [
+        {"id": "00042", "city": "80331", "staff": "00000", "share": 1.5},
+        {"id": 43, "city": -5, "staff": 7, "share": True},
+    ]
+    changed(tmp_path / "a.xlsx", SHEET, 's="1"', 's="777"')  # a style that the file lacks
+    assert next(iter(read_rows(tmp_path / "a.xlsx"))).record["id"] == 42
+
+
 def test_a_formula_is_its_stored_result(tmp_path: Path) -> None:
     path = changed(
         workbook(tmp_path / "a.xlsx", ["id", "name"], [1, "=1+1"]), SHEET, "<f>1+1</f><v />", "<f>1+1</f><v>2</v>"
