@@ -20,8 +20,15 @@ from similarity.generations.new import ensure_generation, promote_first
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.file_columns import FileColumns, KnownAttributes, first_companies, match_columns
-from similarity.ingest.lost_values import removed_fields
-from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, column_names_of, parse_record
+from similarity.ingest.records import (
+    Columns,
+    ParsedRecord,
+    Record,
+    VersionedCompany,
+    column_names_of,
+    parse_record,
+    removed_fields,
+)
 from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease

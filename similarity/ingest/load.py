@@ -25,8 +25,14 @@ from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.field_values import clean_text
 from similarity.ingest.files import read_rows
-from similarity.ingest.lost_values import lost_to_invalid_values, removed_fields
-from similarity.ingest.records import Change, Columns, ParsedRecord, parse_record
+from similarity.ingest.records import (
+    Change,
+    Columns,
+    ParsedRecord,
+    lost_to_invalid_values,
+    parse_record,
+    removed_fields,
+)
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.repeated_rows import RepeatedRows

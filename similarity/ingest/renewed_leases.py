@@ -10,6 +10,10 @@ from similarity.index.protocol import CompanyIndex, Lease
 from similarity.ingest.writer_leases import host_name, new_holder
 
 LOAD = "load"
+REEMBED = "reembed"
+"""Name of the lease for filling, promoting or removing a candidate: one process at a time."""
+RETIRE = "retire"
+"""Name of the lease for removing a generation that was live: each removal reads which names the others still have."""
 LEASE_SECONDS = 60.0
 
 
