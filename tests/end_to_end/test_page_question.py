@@ -162,6 +162,13 @@ def test_a_company_that_may_be_meant_takes_the_place_of_the_unknown_one(page: An
     expect(page).to_have_url("/?company=acme&weight=2&company=clogs&country=Spain")
 
 
+def test_a_company_that_may_be_meant_is_excluded_instead_of_the_unknown_one(page: Any) -> None:
+    assert "Clogs" in ranking(page, "/?company=acme&exclude=clog")
+    page.locator("#misses").get_by_role("button", name="Clogs").click()
+    expect(page).to_have_url("/?company=acme&exclude=clogs")
+    expect(hits(page).filter(has_text="Clogs")).to_have_count(0)
+
+
 def test_an_address_without_a_name_is_the_start(page: Any) -> None:
     page.goto("/?company=&text=")
     page.get_by_role("heading", name="Who else does this?").wait_for()

@@ -47,12 +47,19 @@ class Gate:
     requests than that key.
 
     A gate with several permits always keeps one free for other keys: the first request of another key would wait long
-    for a heavy request to end. While several keys send requests, none has more than a third of the permits, because the
-    threads of all requests contend for Python's lock.
+    for a heavy request to end. While several keys send requests, none has more than a third of the permits, but two,
+    because the threads of all requests contend for Python's lock. Its permits of `beside`, the gate of heavy requests,
+    count too, but one is left.
     """
 
     def __init__(
-        self, *, at_once: int, queue: int, seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        at_once: int,
+        queue: int,
+        seconds: float,
+        beside: "Gate | None" = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.at_once = at_once
         self.queue = queue
@@ -62,6 +69,7 @@ class Gate:
         # whether the request has a permit.
         self._waiting: dict[asyncio.Future[bool], bytes | None] = {}
         self._inside: Counter[bytes | None] = Counter()
+        self._beside = beside
         self._clock = clock
         # The two keys that sent a request last, and when.
         self._last: dict[bytes | None, float] = {}
@@ -74,7 +82,7 @@ class Gate:
     @property
     def may_refuse(self) -> bool:
         """Whether `refuses` may return True for some key; a quick check without a key."""
-        return self.inside >= self.at_once // 3 and self.waiting >= self.queue
+        return self.waiting >= self.queue
 
     def refuses(self, key: bytes | None) -> bool:
         """Return whether a request with `key` would get neither a permit nor a slot in the queue."""
@@ -89,6 +97,7 @@ class Gate:
             return False
         self._last.pop(key, None)
         self._last = {**dict(list(self._last.items())[-1:]), key: self._clock()}
+        self._admit_waiting()  # others may have stopped sending requests
         if self._admits(key):
             self._take(key)
             return True
@@ -96,8 +105,10 @@ class Gate:
 
     def _admits(self, key: bytes | None) -> bool:
         """Return whether there is a permit for `key`."""
-        is_shared = any(each != key and self._clock() - at < SECONDS_SHARED for each, at in self._last.items())
-        most = self.at_once // 3 if is_shared else self.at_once - 1
+        most = self.at_once - 1
+        if any(each != key and self._clock() - at < SECONDS_SHARED for each, at in self._last.items()):
+            heavy = self._beside._inside[key] if self._beside else 0
+            most = min(most, max(2, self.at_once // 3) - heavy)
         return self.inside < self.at_once and self._inside[key] < max(most, 1)
 
     def _take(self, key: bytes | None) -> None:
@@ -137,6 +148,9 @@ class Gate:
         self._inside[key] -= 1
         if not self._inside[key]:
             del self._inside[key]
+        self._admit_waiting()
+
+    def _admit_waiting(self) -> None:
         for permit, waiting_key in list(self._waiting.items()):
             if not permit.done() and self._admits(waiting_key):
                 del self._waiting[permit]

@@ -46,10 +46,12 @@ class Guards:
         """The gates of quick and heavy requests; `Admission` and `Shedding` share them."""
         settings = self.settings
 
-        def gate(at_once: int) -> Gate:
-            return Gate(at_once=at_once, queue=settings.queue or 2 * at_once, seconds=settings.queue_seconds)
+        def gate(at_once: int, beside: Gate | None = None) -> Gate:
+            queue = settings.queue or 2 * at_once
+            return Gate(at_once=at_once, queue=queue, seconds=settings.queue_seconds, beside=beside)
 
-        return Gates(quick=gate(settings.places), heavy=gate(settings.heavy_places))
+        heavy = gate(settings.heavy_places)
+        return Gates(quick=gate(settings.places, heavy), heavy=heavy)
 
     def shed(self) -> None:
         """Count a request that was refused at once."""

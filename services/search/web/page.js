@@ -194,8 +194,8 @@ function removeMisses(misses) {
 }
 
 function replaceMiss({ role, asked }, { id }) {
-  const place = role === "anchor" ? "anchors" : "negatives";
-  go({ [place]: current()[place].map((each) => (each.company === asked ? { ...each, company: id } : each)) }).then(() => byId("results-title").focus());
+  const place = { anchor: "anchors", negative: "negatives" }[role] ?? "exclude";
+  go({ [place]: current()[place].map((each) => (each === asked ? id : each.company === asked ? { ...each, company: id } : each)) }).then(() => byId("results-title").focus());
 }
 
 // ---- The start

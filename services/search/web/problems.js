@@ -46,7 +46,11 @@ export function showMisses(misses, { remove, replace }, warnings = [], namesakes
     ...others.map((miss) => el("div", { class: "miss" },
       el("p", {}, el("strong", {}, miss.asked), ` is left out: ${miss.detail} `, button("Remove it", () => remove([miss]), { class: "link" })),
       instead(miss, miss.suggestions))));
-  if (excluded.length) byId("misses").append(el("p", { class: "note" }, `${excludedWords(excluded)} `, button("Forget", () => remove(excluded), { class: "link" })));
+  if (excluded.length) {
+    byId("misses").append(
+      el("p", { class: "note" }, `${excludedWords(excluded)} `, button("Forget", () => remove(excluded), { class: "link" })),
+      ...excluded.slice(0, 3).map((miss) => instead(miss, miss.suggestions)).filter(Boolean));
+  }
 }
 
 function excludedWords(misses) {
