@@ -1,67 +1,6 @@
-"""A lease that is renewed while a `with` block runs."""
-
-import threading
-from types import TracebackType
-
-from similarity.errors import IndexUnavailable, LeaseLost
-from similarity.index.protocol import CompanyIndex, Lease
-from similarity.ingest.writer_leases import new_holder
+"""Names of the leases for changes of generations."""
 
 REEMBED = "reembed"
 """Name of the lease for filling, promoting or removing a candidate: one process at a time."""
 RETIRE = "retire"
 """Name of the lease for removing a generation that was live: each removal reads which names the others still have."""
-LEASE_SECONDS = 60.0
-
-
-class RenewedLease:
-    """A lease that a thread renews until the `with` block ends, because one step may take an hour.
-
-    Raises:
-        LeaseHeld: another process holds the lease.
-    """
-
-    def __init__(self, index: CompanyIndex, name: str, *, seconds: float = LEASE_SECONDS) -> None:
-        self._index = index
-        self._name = name
-        self._seconds = seconds
-        self._lease: Lease | None = None
-        self._lost: LeaseLost | None = None
-        self._ended = threading.Event()
-        self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
-
-    def __enter__(self) -> "RenewedLease":
-        self._lease = self._index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
-        self._keeper.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._keeper.join()
-        try:
-            if self._lease is not None:
-                self._index.release_lease(self._lease)
-        except IndexUnavailable:
-            if error is None:
-                raise
-            # Do not hide the first exception; the lease expires by itself.
-
-    def held(self) -> Lease:
-        """Return the lease as last renewed. Raises LeaseLost if another process has taken it; then stop the work."""
-        if self._lost is not None:
-            raise self._lost
-        if self._lease is None:
-            raise LeaseLost(f"the lease {self._name!r} was not taken yet; use it with 'with'")
-        return self._lease
-
-    def _keep(self) -> None:
-        while not self._ended.wait(self._seconds / 3):
-            try:
-                self._lease = self._index.renew_lease(self.held(), seconds=self._seconds)
-            except LeaseLost as error:
-                self._lost = error
-                return
-            except IndexUnavailable:
-                continue  # the index may be available again before the lease expires

@@ -1,0 +1,104 @@
+"""Leases that are renewed while a `with` block runs, among them the lease of a load."""
+
+import os
+import threading
+from types import TracebackType
+from typing import Self
+
+from similarity.errors import IndexUnavailable, LeaseHeld, LeaseLost
+from similarity.index.protocol import CompanyIndex, Lease
+from similarity.ingest.writer_leases import host_name, new_holder
+
+LOAD = "load"
+LEASE_SECONDS = 60.0
+
+
+class RenewedLease:
+    """A lease that a thread renews until the `with` block ends, because one step may take an hour.
+
+    Raises:
+        LeaseHeld: another process holds the lease.
+    """
+
+    def __init__(self, index: CompanyIndex, name: str, *, seconds: float = LEASE_SECONDS) -> None:
+        self.index = index
+        self._name = name
+        self._seconds = seconds
+        self._lease: Lease | None = None
+        self._lost: LeaseLost | None = None
+        self._ended = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._lease = self.index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
+        self._keeper.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._keeper.join()
+        try:
+            if self._lease is not None:
+                self.index.release_lease(self._lease)
+        except IndexUnavailable:
+            if error is None:
+                raise
+            # Do not hide the first exception; the lease expires by itself.
+
+    def held(self) -> Lease:
+        """Return the lease as last renewed. Raises LeaseLost if another process has taken it; then stop the work."""
+        if self._lost is not None:
+            raise self._lost
+        if self._lease is None:
+            raise LeaseLost(f"the lease {self._name!r} was not taken yet; use it with 'with'")
+        return self._lease
+
+    def _keep(self) -> None:
+        while not self._ended.wait(self._seconds / 3):
+            try:
+                self._lease = self.index.renew_lease(self.held(), seconds=self._seconds)
+            except LeaseLost as error:
+                self._lost = error
+                return
+            except IndexUnavailable:
+                continue  # the index may be available again before the lease expires
+
+
+class LoadLease(RenewedLease):
+    """The lease of a load: one load of an index at a time.
+
+    A load gives way to newer versions, but a company that another load found unchanged keeps its old version: an older
+    load that still runs would replace it, or delete it if its file lacks the company.
+
+    Raises:
+        LeaseHeld: another load runs. The lease of a load that was killed on this host is taken over; that of one on
+            another host ends within LEASE_SECONDS.
+    """
+
+    def __init__(self, index: CompanyIndex) -> None:
+        super().__init__(index, LOAD)
+
+    def __enter__(self) -> Self:
+        for lease in self.index.leases():
+            if lease.name == LOAD and _has_ended(lease.holder):
+                self.index.release_lease(lease)
+        try:
+            return super().__enter__()
+        except LeaseHeld as error:
+            raise LeaseHeld(f"another load of this index runs, so nothing was written: {error}") from error
+
+
+def _has_ended(holder: str) -> bool:
+    """Return whether the process that made this holder name ran on this host and has ended."""
+    host, process, _ = holder.rsplit(".", 2)
+    if host != host_name():
+        return False
+    try:
+        os.kill(int(process), 0)  # sends no signal
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # the process of another user
+        return False
+    return False
