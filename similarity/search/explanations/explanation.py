@@ -36,6 +36,10 @@ Encode: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 
 MAX_PHRASES_PER_SIDE = 3
 MIN_WEIGHT = 0.01
+# A description is prepared about eighty times, so longer ones are cut where preparation reads all of them.
+MAX_PREPARED_CHARACTERS = 50_000
+_BEGINNING = re.compile(rf"^(?:\s++|\S){{,{CHARACTERS_PREPARED}}}")
+"""What preparation reads of a description, unless it says nothing."""
 # The shortest record of a company that preparation accepts.
 _ID = "occluded"
 _SAYS_SOMETHING = re.compile(r"\w")
@@ -105,7 +109,7 @@ class OcclusionTexts:
 
 def occlusion_texts(described: Described, settings: TextSettings) -> OcclusionTexts:
     """Return the texts of a company's description, prepared with `settings`; free text is not prepared."""
-    description, names = _words_of(described)
+    description, names = _words_of(described, settings)
     phrases = split_phrases(description, names)
 
     def without(start: int, end: int) -> str:
@@ -217,12 +221,17 @@ def _strongest(weights: NDArray[np.float32], first: int | None) -> list[int]:
     return list(dict.fromkeys(heavy if first is None else [first, *heavy]))[:MAX_PHRASES_PER_SIDE]
 
 
-def _words_of(described: Described) -> tuple[str, tuple[str, ...]]:
+def _words_of(described: Described, settings: TextSettings) -> tuple[str, tuple[str, ...]]:
     """Return the part of the description that is prepared, and the company's own names."""
     if isinstance(described, str):
         return described, ()
-    # Cut before phrases are removed: preparation cuts as well, and would read further words instead of a phrase.
-    return described.description[:CHARACTERS_PREPARED], (described.name, *described.aliases)
+    description = described.description
+    if len(description) > CHARACTERS_PREPARED:
+        # Cut before phrases are removed, or preparation would read further words instead of a phrase.
+        [beginning] = _BEGINNING.findall(description)
+        is_all = _prepared(described, beginning, settings) == _prepared(described, description, settings)
+        description = beginning if is_all else description[:MAX_PREPARED_CHARACTERS]
+    return description, (described.name, *described.aliases)
 
 
 def _within(phrase: Phrase, spans: Iterable[tuple[int, int]]) -> bool:

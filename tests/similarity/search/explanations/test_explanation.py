@@ -146,6 +146,15 @@ def test_of_a_very_long_description_no_more_is_prepared_than_preparation_reads()
     )
 
 
+@pytest.mark.parametrize(
+    "beginning", ["They sell shoes.\n\n" * 700, "The company was founded in 1950 by Ada Byron. " * 250]
+)
+def test_what_preparation_reads_of_a_very_long_description_is_explained(beginning: str) -> None:
+    company = make_company(description=f"{beginning}They rent out boats.")
+    texts = occlusion_texts(company, WordEncoder.text_settings)
+    assert texts.full == embedding_text(company, WordEncoder.text_settings)
+
+
 def test_very_long_free_words_are_encoded_as_they_are() -> None:
     text = "They sell shoes. " * (CHARACTERS_PREPARED // 10)
     assert occlusion_texts(text, WordEncoder.text_settings).full == text
