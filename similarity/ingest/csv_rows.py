@@ -21,7 +21,10 @@ IS_BINARY = "the file is not a text: its first line has control characters; is i
 SEPARATOR_HINT = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)
 BINARY = re.compile("[\0-\x08\x0e-\x1f]")
 LINE_END = re.compile("\r\n|\r|\n")
+EMPTY_CELLS = ",;\t| \r\n"
 MAX_HEADER_LINES = 100
+MAX_EMPTY_LINES = 100
+"""Limit of empty lines above the column names."""
 HEADER_NOT_CLOSED = "a quotation mark in the line of the column names is not closed; add or remove one"
 MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 NOT_CLOSED = "its last quoted text is not closed: a quotation mark is missing, or one inside the text is not doubled"
@@ -98,21 +101,21 @@ def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
 
 
 def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
-    """Return the column names in the first line, the delimiter, and how many lines were read.
+    """Return the column names in the first line that is not empty, the delimiter, and how many lines were read.
 
     A line break in a quoted name becomes a blank. The last names may be empty. A line `sep=;` before them,
     which names the delimiter, is read too.
     """
-    first_line, count = next(lines, ""), 1
+    first_line, start = _first_line(lines, 0)
     hint = SEPARATOR_HINT.fullmatch(first_line)
     if hint:
-        first_line, count = next(lines, ""), 2
+        first_line, start = _first_line(lines, start)
     if len(first_line) > MAX_LINE:
         raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
     if BINARY.search(first_line):
         is_utf_16 = first_line.count("\0") > len(first_line) / 3  # every second byte of Western letters
         raise InvalidInput(IS_UTF_16 if is_utf_16 else IS_BINARY)
-    text = first_line
+    text, count = first_line, start
     while True:
         delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=text.count)
         delimiter = hint[1] if hint else delimiter
@@ -120,7 +123,7 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
             break
         line, count = next(lines, ""), count + 1
         text += line
-        if not line or count > MAX_HEADER_LINES or len(text) > MAX_LINE:
+        if not line or count - start > MAX_HEADER_LINES or len(text) > MAX_LINE:
             raise InvalidInput(HEADER_NOT_CLOSED)
     try:
         # A name that goes on over several lines may have swallowed rows: another quotation mark then contradicts.
@@ -140,6 +143,15 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     if len(set(named)) < len(named):
         raise InvalidInput(names_twice(named, "first line"))
     return header, delimiter, count
+
+
+def _first_line(lines: Iterator[str], count: int) -> tuple[str, int]:
+    """Return the next line that is not empty, "" if there is none, and `count` plus the number of lines read."""
+    for line in itertools.islice(lines, MAX_EMPTY_LINES + 1):
+        count += 1
+        if line.strip(EMPTY_CELLS):
+            return line, count
+    return "", count
 
 
 def named_columns(header: Sequence[str]) -> list[str]:
