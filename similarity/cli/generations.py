@@ -42,9 +42,10 @@ generations = typer.Typer(
 )
 generations.add_typer(maintenance)
 
+JUDGED = "Relevance labels (TSV: anchor, candidate, grade 0-2; or the file of similarity pairs)"
 JudgedOption = Annotated[
     Path | None,
-    typer.Option("--judged", help="Relevance labels (TSV: anchor, candidate, grade 0-2) that were not trained on"),
+    typer.Option("--judged", help=f"{JUDGED}, that were not trained on"),
 ]
 TrainedOnOption = Annotated[
     Path | None,
@@ -174,7 +175,7 @@ def copy(
 def gate(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The generation to evaluate")],
     *,
-    judged: Annotated[Path, typer.Option("--judged", help="Relevance labels (TSV: anchor, candidate, grade 0-2)")],
+    judged: Annotated[Path, typer.Option("--judged", help=JUDGED)],
     old: Annotated[str | None, typer.Option(help="Compare with this one [default: the live one]")] = None,
     trained_on: TrainedOnOption = None,
     floor: FloorOption = 0.5,
