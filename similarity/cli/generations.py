@@ -333,7 +333,8 @@ def _facts(report: "ReembedReport | Promotion", output: ListFormat) -> dict[str,
 
 
 def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None:
-    show_facts(_facts(report, output), output)
+    # With --no-promote, the report says that a generation is promoted only if it was live before.
+    show_facts(_facts(report, output) | {"promoted": report.promoted and promote}, output)
     if report.rejected:
         fail(f"{len(report.rejected):,} documents cannot be stored in {report.generation}, so it did not go live")
     if report.refusal:
