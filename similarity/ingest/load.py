@@ -22,13 +22,17 @@ from similarity.company import (
     version_of,
 )
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
+from similarity.index.attributes import AttributeType
+from similarity.index.numbers import DECIMAL_COMMA, THOUSANDS_COMMA
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.field_values import clean_text
 from similarity.ingest.files import read_rows
 from similarity.ingest.records import (
+    NESTED,
     Change,
     Columns,
     ParsedRecord,
+    attribute_values,
     lost_to_invalid_values,
     parse_record,
     removed_fields,
@@ -275,8 +279,13 @@ def note_warnings(
         counts = report.ambiguous_values if name in parsed.ambiguous else report.ignored_values
         counts[name] += 1
         rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
-    report.decimal_commas = {**parsed.decimal_commas, **report.decimal_commas}
-    report.thousands_commas.update(parsed.thousands_commas)
+    for name, text in parsed.decimal_commas.items():
+        report.decimal_commas.setdefault(name, text)
+    for name, raw in attribute_values(row.record, columns).items():
+        if isinstance(raw, str) and columns.schema.types.get(name) == AttributeType():
+            if DECIMAL_COMMA.fullmatch(raw.strip()):
+                report.decimal_commas.setdefault(f"{NESTED}{name}", raw.strip())
+            report.thousands_commas[f"{NESTED}{name}"] += bool(THOUSANDS_COMMA.fullmatch(raw.strip()))
 
 
 def _load_rows(

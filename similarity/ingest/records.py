@@ -18,7 +18,6 @@ from similarity.company import (
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.formats.plain_values import UnreadableValue, plain_value
 from similarity.index.attributes import TEXT, AttributeSchema, AttributeType, parse_type
-from similarity.index.numbers import DECIMAL_COMMA, THOUSANDS_COMMA
 from similarity.ingest.field_values import (
     MISSING,
     FieldValue,
@@ -149,15 +148,13 @@ class ParsedRecord:
     """A parsed change, and one warning for each value that was ignored because it was invalid, or is ambiguous.
 
     `ambiguous`: the fields whose values were not ignored, but may be misread. `decimal_commas`: the texts of numbers
-    whose decimal sign is certainly a comma, such as "1.234,50" or "2,5", by field. `thousands_commas`: the fields of
-    numbers such as "1,234", whose comma separates thousands unless the column has decimal commas.
+    whose decimal sign is certainly a comma, such as "1.234,50", by field.
     """
 
     change: Change
     warnings: tuple[str, ...] = ()
     ambiguous: frozenset[str] = frozenset()
     decimal_commas: Mapping[str, str] = field(default_factory=dict)
-    thousands_commas: frozenset[str] = frozenset()
 
     @property
     def warned_fields(self) -> tuple[str, ...]:
@@ -225,7 +222,6 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     check_id(text["id"])
     domain, warnings = _domain(columns.value(record, "domain"))
     attributes, remarkable = _attributes(record, columns)
-    commas = _numbers_with_a_comma(record, columns)
     ambiguous = {name for name, each in remarkable.items() if each.ambiguous}
     tags = clean_list(columns.value(record, "tags"), "tags")
     company = Company(
@@ -247,9 +243,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         change=change,
         warnings=warnings + tuple(f"{name}: {each.warning}" for name, each in remarkable.items() if each.warning),
         ambiguous=frozenset(ambiguous),
-        decimal_commas={name: each.decimal_comma for name, each in remarkable.items() if each.decimal_comma}
-        | {name: text for name, text in commas.items() if DECIMAL_COMMA.fullmatch(text)},
-        thousands_commas=frozenset(name for name, text in commas.items() if THOUSANDS_COMMA.fullmatch(text)),
+        decimal_commas={name: each.decimal_comma for name, each in remarkable.items() if each.decimal_comma},
     )
 
 
@@ -295,17 +289,6 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         if found.warning or found.decimal_comma:
             remarkable[f"attributes.{name}"] = found
     return attributes, remarkable
-
-
-def _numbers_with_a_comma(record: Record, columns: Columns) -> dict[str, str]:
-    """Return the texts with a comma of attributes that are declared as numbers, by field."""
-    numbers = {name for name, declared in columns.schema.types.items() if not declared.levels}
-    values = attribute_values(record, columns).items() if numbers else ()
-    return {
-        f"{NESTED}{name}": raw.strip()
-        for name, raw in values
-        if name in numbers and isinstance(raw, str) and "," in raw
-    }
 
 
 def _why_empty(record: Record, columns: Columns, field_name: str) -> str:
