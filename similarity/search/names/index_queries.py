@@ -1,12 +1,14 @@
 """The queries by which companies of a similar name are found in an index, and the ids and domains of a name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, name_key
 from similarity.index.protocol import CompanyIndex
-from similarity.search.names.comparison import is_short
+from similarity.search.duplicates import WIDELY_SHARED
+from similarity.search.names.comparison import cores_of, has_initials, is_short
+from similarity.search.names.rows import not_as_id
 
 MAX_SHORTER_QUERIES = 4
 MAX_LISTINGS = 10
@@ -77,6 +79,29 @@ def possible_domains(core: str) -> tuple[list[str], list[str]]:
     joined = "".join(words)
     initials = [f"{joined.replace('and', each)}.com" for each in ("n", "") if "and" in words and is_short(core)]
     return list(dict.fromkeys((f"{joined}.com", f"{'-'.join(words)}.com"))), initials
+
+
+def with_ids(index: CompanyIndex, generation: str, ids: Sequence[str]) -> list[Company]:
+    """Return the companies with these ids, in this order; ids that no company has are left out."""
+    by_id = index.get(generation, ids)
+    return [by_id[company_id].company for company_id in ids if company_id in by_id]
+
+
+def with_website_name(index: CompanyIndex, generation: str, core: str) -> list[Company]:
+    """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
+
+    For initials such as "j and j", also those with the domain jnj.com or jj.com.
+    """
+    domains, short_domains = possible_domains(core)
+    references = [not_as_id(domain) for domain in (*domains, *short_domains)]
+    ids_of = index.resolve_many(generation, references) if core else {}
+    found = (ids for ids in ids_of.values() if len(ids) < WIDELY_SHARED)
+    companies = with_ids(index, generation, [company_id for ids in found for company_id in ids])
+    return [
+        company
+        for company in companies
+        if company.domain in domains or (company.domain in short_domains and has_initials(core, cores_of(company)))
+    ]
 
 
 def listed_as(index: CompanyIndex, generation: str, name: str) -> list[Company]:

@@ -36,11 +36,12 @@ from similarity.search.names.index_queries import (
     has_exchange,
     listed_as,
     other_classes,
-    possible_domains,
     possible_ids,
     queries,
     shorter_queries,
     split_queries,
+    with_ids,
+    with_website_name,
 )
 from similarity.search.names.namesakes import (
     as_large,
@@ -60,6 +61,7 @@ from similarity.search.names.rows import (
     not_as_id,
     of_country,
     several,
+    with_country,
 )
 
 MAX_MENTIONING = 200
@@ -90,7 +92,16 @@ class RowMatcher:
     seconds_left: Callable[[], float] = lambda: inf
 
     def match(self, row: ListedCompany) -> Match:
-        """Return the company that matches `row`, or the reason why no company was chosen."""
+        """Return the company that matches `row`, or the reason why no company was chosen.
+
+        The whole name is tried before the name and a country after it: "Nestlé (Malaysia)" is a company.
+        """
+        match = self._match_as_written(row)
+        other = with_country(row) if match.company is None else None
+        read = self._match_as_written(other) if other else match
+        return read if read.company or read.candidates else match
+
+    def _match_as_written(self, row: ListedCompany) -> Match:
         if self.seconds_left() <= -SECONDS_FOR_EXACT_NAMES:
             return Match(miss=OUT_OF_TIME)
         match = self._match(row)
@@ -105,7 +116,7 @@ class RowMatcher:
 
     def larger_meant(self, name: str, company: Company, how: How) -> tuple[Company, ...]:
         """Return the larger companies that `name` may mean instead of `company` (see `namesakes.larger_meant`)."""
-        likely = self._with_website_name(core_of(name)) if how is How.ID else ()
+        likely = with_website_name(self.index, self.generation, core_of(name)) if how is How.ID else ()
         return larger_meant(name, company, how, self._find, self.schema, likely=likely)
 
     def _match(self, row: ListedCompany) -> Match:
@@ -168,11 +179,7 @@ class RowMatcher:
 
     def _with_name(self, name: str) -> list[Company]:
         """Return the companies with the domain `name`; if there are none, those with this name or alias."""
-        return self._with_ids(self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND])
-
-    def _with_ids(self, ids: Sequence[str]) -> list[Company]:
-        by_id = self.index.get(self.generation, ids)
-        return [by_id[company_id].company for company_id in ids if company_id in by_id]
+        return with_ids(self.index, self.generation, self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND])
 
     def _by_similar_name(self, row: ListedCompany) -> Match:
         core = core_of(row.name)
@@ -207,7 +214,9 @@ class RowMatcher:
         if misspelled:
             return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
         found |= {company.id: company for company in similar}
-        if by_website := self._with_website_name(core):  # wrong too often to be chosen without a check by a person
+        if by_website := with_website_name(
+            self.index, self.generation, core
+        ):  # wrong too often to be chosen without a check by a person
             problem = f"no company has that name; {by_website[0].name!r} has such a website"
             return Match(candidates=tuple(by_website), miss=f"{problem}: choose it, or give the website")
         for query in shorter_queries(core):
@@ -240,9 +249,11 @@ class RowMatcher:
             elif prominent and contains_core(core, cores[company.id]):
                 fitting[company.id] = company, How.PART
         if self.as_typed:
-            for company in self._with_website_name(core):
+            for company in with_website_name(self.index, self.generation, core):
                 fitting[company.id] = company, How.WEBSITE_NAME
-        for company in self._with_ids(possible_ids(row.name) if self.as_typed or not row.name.istitle() else ()):
+        for company in with_ids(
+            self.index, self.generation, possible_ids(row.name) if self.as_typed or not row.name.istitle() else ()
+        ):
             if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" does not mean the id MS
                 fitting[company.id] = company, How.ID
         if not fitting:
@@ -282,24 +293,11 @@ class RowMatcher:
 
     def likely_listings(self, name: str) -> list[Company]:
         """Return the prominent companies whose website or ticker without exchange is `name`, but whose name is not."""
-        others = (*self._with_website_name(core_of(name)), *listed_as(self.index, self.generation, name))
+        others = (
+            *with_website_name(self.index, self.generation, core_of(name)),
+            *listed_as(self.index, self.generation, name),
+        )
         return [each for each in others if self._is_prominent(each)]
-
-    def _with_website_name(self, core: str) -> list[Company]:
-        """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
-
-        For initials such as "j and j", also those with the domain jnj.com or jj.com.
-        """
-        domains, short_domains = possible_domains(core)
-        references = [not_as_id(domain) for domain in (*domains, *short_domains)]
-        ids_of = self.index.resolve_many(self.generation, references) if core else {}
-        found = (ids for ids in ids_of.values() if len(ids) < WIDELY_SHARED)
-        companies = self._with_ids([company_id for ids in found for company_id in ids])
-        return [
-            company
-            for company in companies
-            if company.domain in domains or (company.domain in short_domains and has_initials(core, cores_of(company)))
-        ]
 
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
         """Return the match with the only company, or the only one of the row's country; if `as_typed`, the largest.

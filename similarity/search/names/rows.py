@@ -1,10 +1,11 @@
 """The rows of a list of companies, and their matches."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from similarity.company import Company
-from similarity.search.countries import is_same_country
+from similarity.company import MAX_NAME_CHARACTERS, Company
+from similarity.search.countries import country_code, is_same_country
 from similarity.search.names.comparison import (
     How,
     contains_core,
@@ -19,6 +20,7 @@ MAX_FOUND = 50
 """Companies that are found by one query."""
 LIKE_NAME = 0.85
 """The least similarity of a row's name to a name of its website's company at which no other company is searched."""
+WITH_COUNTRY = re.compile(r"(.*\S)\s*(?:,([^,]+)|\(([^()]+)\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,21 @@ class Match:
     miss: str = ""
     is_contested: bool = False
     is_described: bool = False
+
+
+def with_country(row: ListedCompany) -> ListedCompany | None:
+    """Return the row with the country after the name, in brackets or after the last comma; None if there is none.
+
+    A legal form is no country, although "SA" is Saudi Arabia.
+
+    >>> with_country(ListedCompany("Nike (United States)"))
+    ListedCompany(name='Nike', domain='', country='United States')
+    """
+    found = WITH_COUNTRY.fullmatch(row.name.strip()) if len(row.name) <= MAX_NAME_CHARACTERS else None
+    country = (found[2] or found[3]).strip() if found else ""
+    if found is None or row.country or not country_code(country) or core_of(row.name) == core_of(found[1]):
+        return None
+    return replace(row, name=found[1], country=country)
 
 
 def contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:

@@ -106,6 +106,15 @@ def test_a_ticker_is_found_with_or_without_its_exchange(resolver: Resolver, type
     assert resolver.company(typed).document.id == company_id
 
 
+@pytest.mark.parametrize("typed", ["Philip Morris (USA)", "Philip Morris, USA"])
+def test_a_country_after_a_name_is_the_companys_country(resolver: Resolver, typed: str) -> None:
+    assert resolver.company(typed).document.id == "PM"
+
+
+def test_a_country_that_is_a_part_of_the_name_is_read_as_such(resolver: Resolver) -> None:
+    assert resolver.company("Prudential (India)").document.id == "ICICI"
+
+
 def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver) -> None:
     found = resolver.company("HP")
     assert (found.document.id, [each.id for each in found.others]) == ("HP", ["HPQ"])
