@@ -115,6 +115,18 @@ def test_a_country_that_is_a_part_of_the_name_is_read_as_such(resolver: Resolver
     assert resolver.company("Prudential (India)").document.id == "ICICI"
 
 
+@pytest.mark.parametrize(("typed", "company_id"), [("HP Inc. (HPQ)", "HPQ"), ("Munich Re (MUV2.BE)", "MUV2.BE")])
+def test_a_company_is_found_as_messages_write_it(resolver: Resolver, typed: str, company_id: str) -> None:
+    for each in (resolver, replace(resolver, exact=True, shorten=without_description)):
+        found = each.company(typed)
+        assert (found.document.id, found.confidence) == (company_id, 1.0)
+
+
+def test_an_id_in_brackets_after_another_name_is_not_opened(resolver: Resolver) -> None:
+    with pytest.raises(UnknownCompany):
+        replace(resolver, exact=True).company("Paramount (HPQ)")
+
+
 def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver) -> None:
     found = resolver.company("HP")
     assert (found.document.id, [each.id for each in found.others]) == ("HP", ["HPQ"])
