@@ -49,6 +49,7 @@ from similarity.search.names.namesakes import (
     is_bare,
     is_larger,
     is_same_company,
+    is_unlikely,
     larger_meant,
     largest_or_only,
 )
@@ -218,7 +219,8 @@ class RowMatcher:
             self.index, self.generation, core
         ):  # wrong too often to be chosen without a check by a person
             problem = f"no company has that name; {by_website[0].name!r} has such a website"
-            return Match(candidates=tuple(by_website), miss=f"{problem}: choose it, or give the website")
+            candidates = (*by_website, *most_similar(core, found.values(), self.schema))
+            return Match(candidates=candidates, miss=f"{problem}: choose it, or give the website", is_described=True)
         for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
@@ -249,8 +251,9 @@ class RowMatcher:
             elif prominent and contains_core(core, cores[company.id]):
                 fitting[company.id] = company, How.PART
         if self.as_typed:
-            for company in with_website_name(self.index, self.generation, core):
-                fitting[company.id] = company, How.WEBSITE_NAME
+            by_website = with_website_name(self.index, self.generation, core)
+            likely = (each for each in by_website if not is_unlikely(core, each, found, self.schema))
+            fitting |= {company.id: (company, How.WEBSITE_NAME) for company in likely}
         for company in with_ids(
             self.index, self.generation, possible_ids(row.name) if self.as_typed or not row.name.istitle() else ()
         ):

@@ -127,6 +127,18 @@ def test_an_id_in_brackets_after_another_name_is_not_opened(resolver: Resolver) 
         replace(resolver, exact=True).company("Paramount (HPQ)")
 
 
+def test_a_website_of_a_company_without_a_size_does_not_win_over_names_that_begin_alike(resolver: Resolver) -> None:
+    resolver.index.upsert("first", [make_embedded("nudge", name="NudgePad", domain="azure.com")])
+    assert resolver.company("Azure").document.id == "nudge"
+    resolver.index.upsert("first", [make_embedded("AZRE", name="Azure Power Limited", attributes=SMALL)])
+    with pytest.raises(UnknownCompany, match="website of NudgePad") as failure:
+        resolver.company("Azure")
+    assert [each.id for each in failure.value.suggestions] == ["nudge", "AZRE"]
+    resolver.index.upsert("first", [make_embedded("sky", name="Skylight", domain="blue.com", attributes=MICRO)])
+    resolver.index.upsert("first", [make_embedded("BLU", name="Blue Power Limited", attributes=SMALL)])
+    assert resolver.company("Blue").document.id == "sky"
+
+
 def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver) -> None:
     found = resolver.company("HP")
     assert (found.document.id, [each.id for each in found.others]) == ("HP", ["HPQ"])
