@@ -4,9 +4,17 @@ from collections.abc import Collection, Iterable
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
-from similarity.search.names.comparison import MIN_JOINED_LETTERS, contains_core, cores_of, name_similarity, words_of
+from similarity.search.countries import is_same_country
+from similarity.search.names.comparison import (
+    MIN_JOINED_LETTERS,
+    contains_core,
+    core_of,
+    cores_of,
+    name_similarity,
+    words_of,
+)
 from similarity.search.names.confidence import RARE_AT_START
-from similarity.search.names.rows import Match
+from similarity.search.names.rows import ListedCompany, Match
 from similarity.search.names.words import names_with
 
 MAX_BY_WORDS = 3
@@ -54,6 +62,14 @@ def no_match(
     if candidates:
         return Match(candidates=candidates, miss=f"no company has that name; the nearest is {candidates[0].name!r}")
     return Match(miss="no company has that name or a similar one")
+
+
+def contradicted(row: ListedCompany, company: Company, found: Collection[Company], schema: AttributeSchema) -> Match:
+    """Return the miss of a row whose name is that of `company` in another country."""
+    similar = most_similar(core_of(row.name), found, schema)
+    same_country = [each for each in similar if is_same_country(each.country, row.country)]
+    problem = f"{company.name!r} is in {company.country} and the row in {row.country!r}"
+    return Match(candidates=(*same_country, company), miss=f"{problem}; choose one, or give its domain")
 
 
 def is_named_alike(core: str, company: Company) -> bool:

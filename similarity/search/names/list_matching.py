@@ -14,7 +14,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
 from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
-from similarity.search.names.candidates import largest_first, most_similar, no_match
+from similarity.search.names.candidates import contradicted, largest_first, most_similar, no_match
 from similarity.search.names.comparison import (
     How,
     contains_core,
@@ -58,6 +58,7 @@ from similarity.search.names.rows import (
     ListedCompany,
     Match,
     contested,
+    has_another_website,
     is_named,
     not_as_id,
     of_country,
@@ -109,7 +110,12 @@ class RowMatcher:
         if match.company is None or match.how is None:
             return match
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
-            return self._contradicted(row, match.company)
+            return contradicted(row, match.company, self._find(core_of(row.name)).values(), self.schema)
+        if match.how is not How.DOMAIN and has_another_website(row, match.company):
+            return Match(
+                candidates=(match.company,),
+                miss=f"no company has both; {match.company.name!r} has another website, {match.company.domain}",
+            )
         larger = self.larger_meant(row.name, match.company, match.how) if self.seconds_left() > 0 else ()
         if larger and not self.as_typed:
             return contested(row, match.company, larger)
@@ -137,14 +143,6 @@ class RowMatcher:
         if self.seconds_left() <= 0:
             return Match(miss=OUT_OF_TIME)
         return self._by_similar_name(row) if row.name else self._unknown_domain(row.domain)
-
-    def _contradicted(self, row: ListedCompany, company: Company) -> Match:
-        """Return the match of a row whose name is that of `company` in another country."""
-        core = core_of(row.name)
-        similar = most_similar(core, self._find(core).values(), self.schema)
-        same_country = [each for each in similar if is_same_country(each.country, row.country)]
-        problem = f"{company.name!r} is in {company.country} and the row in {row.country!r}"
-        return Match(candidates=(*same_country, company), miss=f"{problem}; choose one, or give its domain")
 
     def _by_domain(self, row: ListedCompany) -> Match | None:
         domain = domain_of(row.domain)

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 
 from similarity.company import MAX_NAME_CHARACTERS, Company
 from similarity.search.countries import country_code, is_same_country
+from similarity.search.duplicates import SHARED_HOSTS
 from similarity.search.names.comparison import (
     How,
     contains_core,
     core_of,
     cores_of,
+    domain_of,
     extends_core,
     has_initials,
+    has_legal_form,
     name_similarity,
 )
 
@@ -68,6 +71,18 @@ def with_country(row: ListedCompany) -> ListedCompany | None:
     if found is None or row.country or not country_code(country) or core_of(row.name) == core_of(found[1]):
         return None
     return replace(row, name=found[1], country=country)
+
+
+def has_another_website(row: ListedCompany, company: Company) -> bool:
+    """Return whether a row of one word without a legal form has another website than `company`.
+
+    Then it may well mean a company that is missing: "Bosch" with bosch.com is not Bosch Limited, bosch.in.
+    """
+    domain = domain_of(row.domain)
+    is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
+    # "booking.com" alone is both the name and the website of its row.
+    is_known = domain not in {"", domain_of(row.name), *SHARED_HOSTS} and company.domain not in {"", domain}
+    return is_word and is_known
 
 
 def contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:

@@ -109,6 +109,8 @@ def send(client: TestClient, content: str | bytes, kind: str, **headers: str) ->
         ({"name": "Delta, SA"}, None, None),
         ({"name": "Delta", "domain": "delta.gr"}, "delta-gr", "domain"),
         ({"name": "Globex Labs", "domain": "unknown.com"}, None, None),
+        ({"name": "Globex GmbH", "domain": "globex.de"}, "globex", "legal_form"),
+        ({"name": "Globex", "domain": "facebook.com/globex"}, "globex", "legal_form"),
         ({"name": "Globex Laboratories Inc", "domain": "globex.com"}, "globex-labs", "domain"),
         ({"name": "Volvo Group", "domain": "unknown.com"}, "volvo", "name"),
     ],
@@ -156,6 +158,12 @@ def test_a_miss_has_its_reason_and_who_may_be_meant(
     assert found["id"] is None
     assert reason in found["miss"]
     assert [each["id"] for each in found["candidates"]] == candidates
+
+
+def test_a_word_with_a_website_that_no_company_has_is_not_the_company_of_another_website(client: TestClient) -> None:
+    [row] = match(client, {"name": "Globex", "domain": "globex.de"})
+    assert (row["id"], [each["id"] for each in row["candidates"]]) == (None, ["globex"])
+    assert row["miss"] == "no company has both; 'Globex Corporation' has another website, globex.com"
 
 
 def test_the_miss_of_a_shared_domain_does_not_advise_to_give_the_domain(client: TestClient) -> None:
