@@ -12,8 +12,12 @@ from similarity.search.names.rows import not_as_id
 
 MAX_SHORTER_QUERIES = 4
 MAX_LISTINGS = 10
-# "NASDAQ:AAPL", "AAPL US", "AAPL US Equity"
-WITH_EXCHANGE = re.compile(r"[A-Za-z]{2,10}: ?(?P<after>[\w.-]+)|(?P<before>[A-Z0-9]{1,6}) [A-Z]{2}(?: Equity)?")
+# "NASDAQ:AAPL", "AAPL US", "AAPL US Equity"; Reuters writes the tickers of New York as "NKE.N" and "AAPL.O".
+WITH_EXCHANGE = re.compile(
+    r"[A-Za-z]{2,10}: ?(?P<after>[\w.-]+)|(?P<before>[A-Z0-9]{1,6})(?: [A-Z]{2}(?: Equity)?|(?<=[A-Z])\.[NO])"
+)
+# "RELIANCE.NS", "AMXL.MX" and "PETR4" have a class letter or number at the end, or none.
+TICKER_IN_CAPITALS = re.compile(r"(?P<ticker>[A-Z0-9]{3,10})(?P<exchange>\.[A-Z]{1,2})|(?P<brazilian>[A-Z]{4}\d{1,2})")
 TICKER = re.compile(r"\d{3,7}|[A-Za-z]\w{1,4}")
 WITH_CLASS = re.compile(r"([A-Za-z]{1,5})[./ -][A-Za-z]{1,2}")
 WITH_CLASS_LETTER = re.compile(r"([A-Z]{2,4})[A-Z]")
@@ -21,7 +25,7 @@ WITH_CLASS_LETTER = re.compile(r"([A-Z]{2,4})[A-Z]")
 WITH_CLASS_NUMBER = re.compile(r"([A-Za-z]{2,5})\d{1,2}(\.[A-Za-z]{1,2})")
 CLASS_NUMBERS = ("", *map(str, range(1, 12)))
 SPLIT_WORD = re.compile("[a-z]{6,24}")
-MIN_SPLIT_LETTERS = 3
+MIN_SPLIT_LETTERS, MIN_ROOT_LETTERS = 3, 3
 INNER_CAPITAL = re.compile(r"([a-z])([A-Z])")
 
 
@@ -122,6 +126,21 @@ def other_classes(index: CompanyIndex, generation: str, name: str) -> list[Compa
         return [document.company for document in index.get(generation, ids).values()]
     ticker = WITH_CLASS.fullmatch(name.strip())
     return _with_prefix(index, generation, f"{ticker[1].upper()}-") if ticker else []
+
+
+def similar_tickers(index: CompanyIndex, generation: str, name: str) -> list[Company]:
+    """Return the companies whose id is the ticker `name` on another exchange; if there are none, of another class."""
+    found = TICKER_IN_CAPITALS.fullmatch(name.strip())
+    if not found:
+        return []
+    ticker = found["ticker"] or found["brazilian"]
+    same = with_ids(index, generation, [ticker])
+    same += [each for sign in "-." for each in _with_prefix(index, generation, f"{ticker}{sign}")]
+    root = ticker.rstrip("0123456789") if ticker[-1].isdigit() else ticker[:-1]
+    if same or len(root) < MIN_ROOT_LETTERS:
+        return same
+    classed = re.compile(rf"{root}(?:[A-Z]|\d{{1,2}})?{re.escape(found['exchange'] or '.SA')}")
+    return [each for each in _with_prefix(index, generation, root) if classed.fullmatch(each.id)]
 
 
 def has_exchange(name: str) -> bool:

@@ -39,6 +39,7 @@ from similarity.search.names.index_queries import (
     possible_ids,
     queries,
     shorter_queries,
+    similar_tickers,
     split_queries,
     with_ids,
     with_website_name,
@@ -205,8 +206,9 @@ class RowMatcher:
                 return self._choose_or_longer(fitting, longer, row, how, f"{verb} {row.name!r}")
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
-        if self.seconds_left() <= 0:
-            return no_match(core, found.values(), self.schema)
+        tickers = largest_first(similar_tickers(self.index, self.generation, row.name), self.schema)
+        if tickers or self.seconds_left() <= 0:
+            return no_match(core, () if tickers else found.values(), self.schema, further=tickers)
         words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
         similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
         misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]

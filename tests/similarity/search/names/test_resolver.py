@@ -100,7 +100,14 @@ def resolver(tmp_path: Path) -> Iterator[Resolver]:
 
 @pytest.mark.parametrize(
     ("typed", "company_id"),
-    [("7203", "7203.T"), ("7203.kl", "7203.KL"), ("NYSE: HPQ", "HPQ"), ("HPQ US", "HPQ"), ("HPQ US Equity", "HPQ")],
+    [
+        ("7203", "7203.T"),
+        ("7203.kl", "7203.KL"),
+        ("HPQ.N", "HPQ"),
+        ("NYSE: HPQ", "HPQ"),
+        ("HPQ US", "HPQ"),
+        ("HPQ US Equity", "HPQ"),
+    ],
 )
 def test_a_ticker_is_found_with_or_without_its_exchange(resolver: Resolver, typed: str, company_id: str) -> None:
     assert resolver.company(typed).document.id == company_id
@@ -137,6 +144,26 @@ def test_a_website_of_a_company_without_a_size_does_not_win_over_names_that_begi
     resolver.index.upsert("first", [make_embedded("sky", name="Skylight", domain="blue.com", attributes=MICRO)])
     resolver.index.upsert("first", [make_embedded("BLU", name="Blue Power Limited", attributes=SMALL)])
     assert resolver.company("Blue").document.id == "sky"
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("AAPL.MX", ["AAPL"]),
+        ("MARUTI.NS", ["MARUTI.BO"]),
+        ("BUDL.AX", ["BUD.AX"]),
+        ("PETR4", ["PETR3.SA"]),
+        ("BRK.B", ["BRK-A"]),
+        ("TCS.NS", ["TCS.BO", "TCS.IL", "TCS"]),
+    ],
+)
+def test_a_ticker_on_another_exchange_or_of_another_class_is_suggested(
+    resolver: Resolver, typed: str, suggested: list[str]
+) -> None:
+    resolver.index.upsert("first", [make_embedded("PETR3.SA", name="Petrobras"), make_embedded("PTR", name="Petra 4")])
+    with pytest.raises(UnknownCompany) as failure:
+        resolver.company(typed)
+    assert [each.id for each in failure.value.suggestions] == suggested
 
 
 def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver) -> None:
