@@ -166,6 +166,14 @@ def test_a_ticker_on_another_exchange_or_of_another_class_is_suggested(
     assert [each.id for each in failure.value.suggestions] == suggested
 
 
+def test_a_joined_word_such_as_group_is_nearer_than_a_longer_word(resolver: Resolver) -> None:
+    named = {"CPF": "Citic Limited", "D": "Citigroup Inc."}
+    resolver.index.upsert("first", [make_embedded(i, name=name, attributes=LARGE) for i, name in named.items()])
+    with pytest.raises(UnknownCompany) as failure:
+        resolver.company("citi")
+    assert [each.id for each in failure.value.suggestions] == ["D", "CPF"]
+
+
 def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver) -> None:
     found = resolver.company("HP")
     assert (found.document.id, [each.id for each in found.others]) == ("HP", ["HPQ"])
