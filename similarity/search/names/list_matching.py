@@ -65,6 +65,7 @@ from similarity.search.names.rows import (
     of_country,
     several,
     with_country,
+    without_page,
 )
 
 MAX_MENTIONING = 200
@@ -99,7 +100,7 @@ class RowMatcher:
 
         The whole name is tried before the name and a country after it: "Nestlé (Malaysia)" is a company.
         """
-        match = self._match_as_written(row)
+        match = self._match_as_written(row := without_page(row))
         other = with_country(row) if match.company is None else None
         read = self._match_as_written(other) if other else match
         return read if read.company or read.candidates else match
@@ -296,11 +297,9 @@ class RowMatcher:
 
     def likely_listings(self, name: str) -> list[Company]:
         """Return the prominent companies whose website or ticker without exchange is `name`, but whose name is not."""
-        others = (
-            *with_website_name(self.index, self.generation, core_of(name)),
-            *listed_as(self.index, self.generation, name),
-        )
-        return [each for each in others if self._is_prominent(each)]
+        by_website = with_website_name(self.index, self.generation, core_of(name))
+        by_ticker = listed_as(self.index, self.generation, name)
+        return [each for each in (*by_website, *by_ticker) if self._is_prominent(each)]
 
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
         """Return the match with the only company, or the only one of the row's country; if `as_typed`, the largest.

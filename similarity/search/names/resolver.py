@@ -23,7 +23,7 @@ from similarity.search.names.comparison import (
 from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
-from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match, is_named
+from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match, is_named, page_name
 
 CANDIDATES_SHOWN = 20
 NO_DESCRIPTION = "—"
@@ -90,9 +90,14 @@ class Resolver:
         """Return the company or the error for each of `references`.
 
         Similar names are searched only for the first `max_similar_searches` references without an exact match, then
-        namesakes of exact names, because such a search is slow.
+        namesakes of exact names, because such a search is slow. The address of a page on a shared host stands for the
+        name in it (`page_name`).
         """
         distinct = list(dict.fromkeys(references))
+        if pages := {each: name for each in distinct if (name := page_name(each))}:
+            names = [pages.get(each, each) for each in distinct]
+            by_name = self.companies(names, max_similar_searches=max_similar_searches)
+            return {each: by_name[pages.get(each, each)] for each in distinct}
         by_id = self.stored(distinct)
         resolved: dict[str, Resolved] = {company_id: FoundCompany(stored) for company_id, stored in by_id.items()}
         for company_id, stored in islice(by_id.items(), max_similar_searches):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import unquote, urlsplit
 
 from similarity.company import MAX_NAME_CHARACTERS, Company
 from similarity.search.countries import country_code, is_same_country
@@ -71,6 +72,26 @@ def with_country(row: ListedCompany) -> ListedCompany | None:
     if found is None or row.country or not country_code(country) or core_of(row.name) == core_of(found[1]):
         return None
     return replace(row, name=found[1], country=country)
+
+
+def page_name(text: str) -> str:
+    """Return the last part of the path of a page on a shared host, which names a company; empty for any other text.
+
+    >>> page_name("https://www.linkedin.com/company/hugo-boss/")
+    'hugo boss'
+    """
+    domain = domain_of(text)
+    if SHARED_HOSTS.isdisjoint({domain, domain.partition(".")[2]}):
+        return ""
+    address = text.strip()
+    last = urlsplit(address if "//" in address else f"//{address}").path.rstrip("/").rpartition("/")[2]
+    return " ".join(re.sub("[-_]", " ", unquote(last)).split())
+
+
+def without_page(row: ListedCompany) -> ListedCompany:
+    """Return the row with the name in the address of a page on a shared host, instead of the address."""
+    page = page_name(row.domain or row.name)
+    return replace(row, name=(row.domain and row.name) or page, domain="") if page else row
 
 
 def has_another_website(row: ListedCompany, company: Company) -> bool:

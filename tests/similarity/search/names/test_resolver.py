@@ -174,6 +174,25 @@ def test_a_joined_word_such_as_group_is_nearer_than_a_longer_word(resolver: Reso
     assert [each.id for each in failure.value.suggestions] == ["D", "CPF"]
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "https://www.linkedin.com/company/morgan-stanley/?trk=x",
+        "https://en.wikipedia.org/wiki/Morgan_Stanley",
+        "de.wikipedia.org/wiki/Morgan%20Stanley",
+    ],
+)
+def test_the_address_of_a_page_on_a_shared_host_means_the_company_in_it(resolver: Resolver, typed: str) -> None:
+    resolver.index.upsert("first", [make_embedded("in", name="Vidpresso", domain="linkedin.com")])
+    assert resolver.company(typed).document.id == "MS"
+    assert resolver.company("linkedin.com").document.id == "in"
+    matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
+    for row in (ListedCompany(domain=typed), ListedCompany(name="Morgan Stanley", domain=typed)):
+        found = matcher.match(row).company
+        assert found is not None
+        assert found.id == "MS"
+
+
 def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver) -> None:
     found = resolver.company("HP")
     assert (found.document.id, [each.id for each in found.others]) == ("HP", ["HPQ"])
