@@ -68,7 +68,22 @@ CHARACTERS_PREPARED = 10_000
 
 
 def _prepared(company: Company, settings: TextSettings) -> str:
-    text = company.description[:CHARACTERS_PREPARED]
+    """Return the prepared beginning of the description or, if that has too few content words, the prepared whole.
+
+    Several blanks count as one character of CHARACTERS_PREPARED and stay: the beginning is prepared as in the whole.
+    Unless nearly all of it is dropped, the encoder reads no further, so it gets the same vectors as from the whole, and
+    the cut needs no revision of its own.
+    """
+    description = company.description
+    if len(description) > CHARACTERS_PREPARED:
+        [beginning] = re.findall(rf"^(?:\s++|\S){{,{CHARACTERS_PREPARED}}}", description)
+        text = _prepared_part(beginning, company, settings)
+        if has_content(text):
+            return text
+    return _prepared_part(description, company, settings)
+
+
+def _prepared_part(text: str, company: Company, settings: TextSettings) -> str:
     if settings.drop_origin_sentences:
         text = drop_tickers(text)
     if settings.mask_names:

@@ -121,18 +121,19 @@ def _load(
     from similarity.ingest.files import count_rows
     from similarity.ingest.load import load_file, require_company
     from similarity.ingest.rejects import RejectsFile
+    from similarity.ingest.renewed_leases import LoadLease
     from similarity.upkeep.audit import Action, file_subject, refuse_audit_record, system_user
 
     found = found_columns(file, columns, index)
-    now = utc_now()
     rejects = rejects or rejects_path(file)
     refuse_audit_record(Settings.from_environment(os.environ, index=index), rejects)
     if not _live_generation(index):
         with RejectsFile(rejects, source=file) as rejected:
-            require_company(file, found.columns, rejects=rejected, now=now)
+            require_company(file, found.columns, rejects=rejected, now=utc_now())
     deleted: list[str] = []
-    with opened(index, bundle, create=True) as work:
+    with opened(index, bundle, create=True) as work, LoadLease(work.index) as lease:
         record, who = work.audit, system_user()
+        now = utc_now()  # the version of its rows: later than that of every load before
         loaded = work.bundle()
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
@@ -143,7 +144,7 @@ def _load(
         ):
             report = load_file(
                 file,
-                index=work.index,
+                lease=lease,
                 encoders=work.encoders(loaded),
                 columns=found.columns,
                 rejects=rejected,

@@ -4,10 +4,12 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import IO, Any, Protocol, cast
+from types import SimpleNamespace
+from typing import IO, Any, Protocol, TypeAlias, cast
 from xml.etree.ElementTree import ParseError
 
 from similarity.errors import InvalidInput
@@ -33,11 +35,21 @@ READING_ERRORS = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, ParseError, RuntimeError, TypeError, ValueError),
     *(zipfile.BadZipFile, zlib.error),
 )
-ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
 NO_RESULT = UnreadableValue("is a formula without a stored result; open the file in Excel and save it")
+WITHOUT_RESULT = SimpleNamespace(value=NO_RESULT, data_type="n")
 FORMULA = re.compile(rb"[<:]f[\s/>]")
+MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3})([0-9]{1,7}):[A-Z]{1,3}([0-9]{1,7})"')
+LONGEST_ELEMENT = 100
+"""Bytes of an element that one of these patterns finds."""
+MAX_MERGED = 100_000
+"""Ranges of merged cells, of which openpyxl holds each in memory."""
+# The format of a code such as a postcode. Excel has at most 15 exact digits.
+ZEROS = re.compile("0{2,15}")
 # Excel writes control characters of texts in this way.
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
+
+_Range: TypeAlias = tuple[str, int, int]
+"""The first column and the first and the last row of merged cells."""
 
 
 @contextmanager
@@ -58,10 +70,12 @@ def open_sheet(stream: IO[bytes], name: str) -> Iterator["ExcelSheet"]:
         if not workbook.worksheets:
             raise InvalidInput(f"{name} has no sheet of cells")
         titles = [sheet.title for sheet in workbook.worksheets]
+        sheet = cast("_Sheet", workbook.worksheets[0])
         formulas = None
-        if _has_formulas(stream):  # openpyxl reads either formulas or their results
+        has_formulas, merged = _formulas_and_merged(stream, sheet._worksheet_path, name)
+        if has_formulas:  # openpyxl reads either formulas or their results
             formulas = openpyxl.load_workbook(stream, read_only=True, keep_links=False).worksheets[0]
-        yield ExcelSheet(cast("_Sheet", workbook.worksheets[0]), cast("_Sheet | None", formulas), name, titles)
+        yield ExcelSheet(sheet, cast("_Sheet | None", formulas), name, titles, merged)
     except READING_ERRORS as error:
         raise InvalidInput(f"{name} is not a readable Excel file ({error!s:.200}); save it again in Excel") from error
 
@@ -69,22 +83,26 @@ def open_sheet(stream: IO[bytes], name: str) -> Iterator["ExcelSheet"]:
 class _Sheet(Protocol):
     """The part of openpyxl's `ReadOnlyWorksheet` that is used here; its type stubs have no usable `iter_rows`."""
 
+    _worksheet_path: str
+
     @property
     def max_row(self) -> int | None: ...
 
     def reset_dimensions(self) -> None: ...
 
-    def iter_rows(self, *, min_row: int, max_col: int, values_only: bool) -> Iterator[tuple[Any, ...]]: ...
+    def iter_rows(self, *, min_row: int, max_col: int) -> Iterator[tuple[Any, ...]]: ...
 
 
 class ExcelSheet:
     """A sheet: the names of its columns, and its rows.
 
     `formulas`: the same sheet with formulas instead of their results; None if it has none. `titles`: the names of all
-    sheets of the file; this is the first.
+    sheets of the file; this is the first. `merged`: its ranges of merged cells.
     """
 
-    def __init__(self, sheet: _Sheet, formulas: _Sheet | None, name: str, titles: Sequence[str]) -> None:
+    def __init__(
+        self, sheet: _Sheet, formulas: _Sheet | None, name: str, titles: Sequence[str], merged: Iterable[_Range]
+    ) -> None:
         self._sheet = sheet
         self._formulas = formulas
         self._name = name
@@ -95,19 +113,42 @@ class ExcelSheet:
         if formulas is not None:
             formulas.reset_dimensions()
         self._header_row, self.columns = self._header()
+        self.merged: list[str] = []
+        """The ranges of merged cells whose value is that of several rows."""
+        self._merged = self._by_first_row(merged)
 
     def rows(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield the number and the values of each row that is not empty; the row below the column names is 1.
 
-        Cells without a column name are left out. Whole numbers are integers, dates are ISO 8601, formulas are their
-        stored results (without one, an UnreadableValue), and errors of formulas are None.
+        Cells without a column name are left out. Whole numbers are integers, or texts if they are shown with
+        leading zeros. Dates are ISO 8601, formulas are their stored results (without one, an UnreadableValue), and
+        errors of formulas are None. The value of merged cells is that of each of their rows, in their first column.
         """
         width = len(self.columns)
+        held: dict[int, tuple[int, Any]] = {}  # of a column, the last row of merged cells and the first of these
         for number, cells in self._cells(self._header_row + 1, width):
             named = {column: cell for column, cell in zip(self.columns, cells, strict=False) if column}
+            row = self._header_row + number
+            for column, last in self._merged.get(row, ()):
+                held[column] = last, cells[column]
             # A row of errors is not empty: `sync` must not take its company for deleted.
-            if any(cell not in (None, "") for cell in named.values()):
+            if any(cell.value not in (None, "") for cell in named.values()):
+                for column, (last, cell) in held.items():
+                    if row <= last and cells[column].value is None:
+                        named[self.columns[column]] = cell
                 yield number, {column: _plain(cell) for column, cell in named.items()}
+
+    def _by_first_row(self, merged: Iterable[_Range]) -> dict[int, list[tuple[int, int]]]:
+        """Return the index of the column and the last row of the ranges with several rows, by the first row."""
+        from openpyxl.utils import column_index_from_string
+
+        found = defaultdict(list)
+        for letters, first, last in merged:
+            column = column_index_from_string(letters) - 1
+            if self._header_row < first < last and column < len(self.columns) and self.columns[column]:
+                found[first].append((column, last))
+                self.merged.append(f"{letters}{first}:{letters}{last}")
+        return found
 
     def _header(self) -> tuple[int, list[str]]:
         for number, cells in islice(self._cells(1, MAX_COLUMNS), MAX_EMPTY_ROWS):
@@ -126,12 +167,11 @@ class ExcelSheet:
             f"the columns{also_sheets(self.titles)}"
         )
 
-    def _cells(self, first: int, width: int) -> Iterator[tuple[int, Sequence[object]]]:
+    def _cells(self, first: int, width: int) -> Iterator[tuple[int, Sequence[Any]]]:
         """Yield the rows of the sheet from the row `first`, which has the number 1, with `width` cells each."""
-        values_only = self._formulas is None
-        rows = self._sheet.iter_rows(min_row=first, max_col=width, values_only=values_only)
+        rows = self._sheet.iter_rows(min_row=first, max_col=width)
         if self._formulas is not None:
-            rows = map(_results, rows, self._formulas.iter_rows(min_row=first, max_col=width, values_only=False))
+            rows = map(_results, rows, self._formulas.iter_rows(min_row=first, max_col=width))
         for number, cells in enumerate(rows, 1):
             if number > MAX_ROWS:
                 raise InvalidInput(f"{self._name} has more than {MAX_ROWS:,} rows; save it again in Excel")
@@ -180,31 +220,43 @@ def _check_archive(stream: IO[bytes], name: str) -> None:
         raise InvalidInput(f"{name} unpacks to {unpacked:,} bytes, which is too much for an Excel file; save it as CSV")
 
 
-def _has_formulas(stream: IO[bytes]) -> bool:
-    """Return whether a sheet may have formulas: whether there is an element `f`."""
-    with zipfile.ZipFile(stream) as archive:
-        for part in archive.namelist():
-            if part.startswith("xl/worksheets/"):
-                with archive.open(part) as sheet:
-                    end = b""
-                    while block := sheet.read(1 << 20):
-                        if FORMULA.search(end + block):
-                            return True
-                        end = block[-2:]
-    return False
+def _formulas_and_merged(stream: IO[bytes], part: str, name: str) -> tuple[bool, list[_Range]]:
+    """Return whether a sheet may have formulas, that is an element `f`, and the ranges of its merged cells."""
+    has_formulas, merged = False, list[tuple[bytes, ...]]()
+    with zipfile.ZipFile(stream) as archive, archive.open(part) as sheet:
+        end = b""
+        while block := sheet.read(1 << 20):
+            block = end + block
+            has_formulas = has_formulas or FORMULA.search(block) is not None
+            merged += MERGED.findall(block)
+            if len(merged) > MAX_MERGED:
+                raise InvalidInput(f"{name} has more than {MAX_MERGED:,} ranges of merged cells; unmerge them in Excel")
+            end = block[-LONGEST_ELEMENT:]  # what it holds whole is found twice
+    return has_formulas, [(column.decode(), int(first), int(last)) for column, first, last in dict.fromkeys(merged)]
 
 
-def _results(cells: Sequence[Any], formulas: Sequence[Any]) -> tuple[object, ...]:
-    """Return the values of cells; NO_RESULT for a formula that was never calculated. An empty text is a result."""
+def _results(cells: Sequence[Any], formulas: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the cells; one of NO_RESULT for a formula that was never calculated. An empty text is a result."""
     return tuple(
-        NO_RESULT if formula.data_type == "f" and cell.value is None and cell.data_type == "n" else cell.value
+        WITHOUT_RESULT if formula.data_type == "f" and cell.value is None and cell.data_type == "n" else cell
         for cell, formula in zip(cells, formulas, strict=True)
     )
 
 
-def _plain(value: object) -> object:
+def _number_format(cell: Any) -> str:
+    try:
+        return str(cell.number_format)
+    except LookupError:  # the file lacks the style
+        return ""
+
+
+def _plain(cell: Any) -> object:
+    """Return the value of a cell; None for an error such as #N/A. A whole number shown as 00042 is this text."""
+    value = None if cell.data_type == "e" else cell.value
     if isinstance(value, float) and value.is_integer():
-        return int(value)
+        value = int(value)
+    if isinstance(value, int) and cell.data_type == "n" and value >= 0:
+        return str(value).zfill(len(digits)) if ZEROS.fullmatch(digits := _number_format(cell)) else value
     if isinstance(value, str):
-        return None if value in ERRORS else ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
+        return ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
     return plain_value(value)

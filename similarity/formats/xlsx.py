@@ -21,6 +21,9 @@ MAX_EXACT_DIGITS = 15
 # Characters that XML 1.0 cannot hold.
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
+# Excel reads _x0041_ as A, and _x005F_ as the underscore.
+_LIKE_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+
 
 def xlsx_bytes(rows: Rows, further: Mapping[str, Rows] | None = None) -> bytes:
     """Return an Excel file with the sheet `companies`, and `further` sheets by name; headers are bold and frozen.
@@ -64,6 +67,7 @@ def _cell(sheet: "Worksheet", value: object) -> "Cell":
     is_long = isinstance(value, int) and len(str(abs(value))) > MAX_EXACT_DIGITS
     if value is None or (isinstance(value, int | float) and not is_long):
         return WriteOnlyCell(sheet, value)
-    cell = WriteOnlyCell(sheet, _NOT_IN_XML.sub("", str(value))[:MAX_CELL_CHARACTERS])
+    text = _LIKE_ESCAPED.sub("_x005F_", _NOT_IN_XML.sub("", str(value)))
+    cell = WriteOnlyCell(sheet, text[:MAX_CELL_CHARACTERS])
     cell.data_type = "s"  # openpyxl makes a formula of a text that begins with =
     return cell

@@ -20,8 +20,16 @@ from similarity.generations.new import ensure_generation, promote_first
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.file_columns import FileColumns, KnownAttributes, first_companies, match_columns
-from similarity.ingest.load import removed_fields
-from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, column_names_of, parse_record
+from similarity.ingest.records import (
+    Columns,
+    ParsedRecord,
+    Record,
+    VersionedCompany,
+    column_names_of,
+    parse_record,
+    removed_fields,
+)
+from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.settings import Settings
@@ -51,24 +59,27 @@ def add_companies(
     Raises:
         InvalidInput: an item is neither a company nor a record, or several of its keys could be one field.
         EncoderMismatch: the index has vectors of another encoder.
+        LeaseHeld: another load of this index runs; nothing was written.
+        LeaseLost: this process slept past its lease, and another load may have run; the companies before are written.
     """
-    now = utc_now()
-    columns = columns or Columns()
-    chunks = _Records(columns, KnownAttributes.of_index(index), now).chunks(companies)
-    first = next(chunks, None)
-    if first is None:
-        return []
-    settings = Settings.from_environment(os.environ)
-    store = store_folder(index.location, settings.bundles)
-    encoder = encoder or TextEncoder(bundle_for(index, store, chosen=settings.bundle))
-    generation = ensure_generation(index, encoder.bundle, now=now)
-    keep_bundle(encoder.bundle, store)
-    for warning in index.attributes().retyped_by(columns.schema, first_companies(index)):
-        warnings.warn(warning, stacklevel=2)
-    index.declare(columns.schema)
-    results: list[WriteResult] = []
-    with WriterLease(index) as writer:
+    with LoadLease(index) as lease, WriterLease(index) as writer:
+        now = utc_now()
+        columns = columns or Columns()
+        chunks = _Records(columns, KnownAttributes.of_index(index), now).chunks(companies)
+        first = next(chunks, None)
+        if first is None:
+            return []
+        settings = Settings.from_environment(os.environ)
+        store = store_folder(index.location, settings.bundles)
+        encoder = encoder or TextEncoder(bundle_for(index, store, chosen=settings.bundle))
+        generation = ensure_generation(index, encoder.bundle, now=now)
+        keep_bundle(encoder.bundle, store)
+        for warning in index.attributes().retyped_by(columns.schema, first_companies(index)):
+            warnings.warn(warning, stacklevel=2)
+        index.declare(columns.schema)
+        results: list[WriteResult] = []
         for items in chain([first], chunks):
+            lease.held()
             parsed = [each for each in items if isinstance(each, ParsedRecord)]
             changes = [each.change for each in parsed]
             before: dict[str, EmbeddedCompany] = {}
@@ -85,7 +96,7 @@ def add_companies(
                 for each, result in zip(parsed, written, strict=True)
             )
             results += [each if isinstance(each, WriteResult) else next(outcomes) for each in items]
-    promote_first(index, generation)
+        promote_first(index, generation)
     if rejected := [result for result in results if result.outcome is WriteOutcome.REJECTED]:
         text = (
             f"{len(rejected)} of {len(results)} companies were not written, the first because of {rejected[0].reason}"

@@ -32,8 +32,16 @@ from similarity.index.protocol import CompanyIndex, Generation, GenerationState,
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, lost_to_invalid_values, note_warnings, removed_fields
-from similarity.ingest.records import Change, Columns, ParsedRecord, VersionedCompany, parse_record
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings
+from similarity.ingest.records import (
+    Change,
+    Columns,
+    ParsedRecord,
+    VersionedCompany,
+    lost_to_invalid_values,
+    parse_record,
+    removed_fields,
+)
 from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row

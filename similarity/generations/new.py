@@ -6,8 +6,8 @@ from datetime import datetime
 
 from similarity.bundle import ModelBundle
 from similarity.errors import EncoderMismatch, GenerationConflict, LeaseHeld, NoLiveGeneration
-from similarity.generations.leases import RenewedLease
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+from similarity.ingest.renewed_leases import RenewedLease
 
 FIRST_LOAD = "first-load"
 """Name of the lease for creating the first generation."""

@@ -6,12 +6,12 @@ from itertools import takewhile
 
 from similarity.errors import GenerationConflict, NoLiveGeneration
 from similarity.generations.gate import Gate, GateReport, generation_named
-from similarity.generations.leases import REEMBED, RETIRE, RenewedLease
 from similarity.generations.plan import made_since, previous_generations
 from similarity.index.comparing import lagging, persistent_lag
 from similarity.index.protocol import ROLLBACK_SECONDS, CompanyIndex, Generation, GenerationState
 from similarity.index.validation import nothing_before
 from similarity.ingest.former_names import remember_names_only_in
+from similarity.ingest.renewed_leases import REEMBED, RETIRE, RenewedLease
 from similarity.ingest.writer_leases import wait_for_writers
 
 IMPORTED = "imported"

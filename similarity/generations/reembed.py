@@ -28,9 +28,9 @@ from typing import TypeAlias
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, UnknownGeneration
 from similarity.generations.filling import Filled, Filler, Pace
 from similarity.generations.gate import Gate, GateReport
-from similarity.generations.leases import LEASE_SECONDS, REEMBED, RenewedLease
 from similarity.generations.plan import copy_of, made_since, previous_generations, same_bundle, unfinished_candidate
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+from similarity.ingest.renewed_leases import LEASE_SECONDS, REEMBED, RenewedLease
 from similarity.ingest.writer_leases import wait_for_writers, writer_leases
 from similarity.model.encoder_protocol import Encoder
 

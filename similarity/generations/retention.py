@@ -5,10 +5,10 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from similarity.errors import GenerationConflict, InvalidInput, LeaseHeld, UnknownGeneration
-from similarity.generations.leases import REEMBED, RETIRE, RenewedLease
 from similarity.generations.plan import previous_generations
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest.former_names import remember_names_only_in
+from similarity.ingest.renewed_leases import REEMBED, RETIRE, RenewedLease
 
 
 def prune(index: CompanyIndex, *, keep: int, older_than: timedelta, now: datetime, dry_run: bool = False) -> list[str]:

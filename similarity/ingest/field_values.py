@@ -1,8 +1,10 @@
 """Texts, lists and typed attributes from the raw values of a record."""
 
+import ast
 import json
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from similarity.company import AttributeValue
@@ -21,7 +23,13 @@ from similarity.index.numbers import (
 from similarity.ingest.markup import without_markup
 
 # Ways to write that a value is missing.
-MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "--"})
+MISSING = frozenset(
+    r"""
+    null none nan n/a n.a. tbd - -- \n <na>
+    #null! #div/0! #value! #ref! #name? #num! #n/a #getting_data #spill! #calc! #field! #blocked! #connect! #busy!
+    #unknown! #external! #timeout! #python!
+    """.split()
+)
 MAX_BITS = 10_000
 """Limit of a whole number that becomes text, in bits; Python refuses to convert much longer ones."""
 NUMBER_EXAMPLES = "12500, 12,500 or 12.5"
@@ -29,6 +37,12 @@ YEAR = re.compile(r"(?:19|20)[0-9]{2}\b")
 COMPACT_DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
 COMMA_DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+")
 LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")
+SEPARATORS = re.compile(r"[;|\r\n]")
+# A text as Python's repr() writes it.
+PYTHON_TEXT = re.compile(r"""'[^'\\\n]*(?:\\[\\'"nrtxuU][^'\\\n]*)*'|"[^"\\\n]*(?:\\[\\'"nrtxuU][^"\\\n]*)*\"""")
+PYTHON_LIST = re.compile(rf"\s*\[\s*(?:(?:{PYTHON_TEXT.pattern})[\s,]*)*\]\s*")
+MAX_PYTHON_LIST = 10_000
+"""Characters: it takes longer to read than JSON."""
 KINDS = {
     bool: "true or false",
     int: "a number",
@@ -87,7 +101,8 @@ def clean_text(value: object, field_name: str) -> str:
 def clean_list(value: object, field_name: str) -> tuple[str, ...]:
     """Return the entries of a list field.
 
-    `value`: a list of texts, or one text, which is a list in JSON or has entries separated by `;` or `|`.
+    `value`: a list of texts, or one text, which is a list in JSON or Python, or has entries separated by `;`, `|` or
+    line breaks.
     """
     if value is None:
         return ()
@@ -104,7 +119,11 @@ def _entries(value: object, field_name: str) -> list[object]:
             entries = None
         if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
             return entries
-    return list(clean_text(value, field_name).replace("|", ";").split(";"))
+        # A list or an array of a data frame in a CSV file: ['Acme', "O'Hara"] or ['Acme' "O'Hara"].
+        if len(value) <= MAX_PYTHON_LIST and PYTHON_LIST.fullmatch(value):
+            with suppress(SyntaxError, ValueError):
+                return [ast.literal_eval(text) for text in PYTHON_TEXT.findall(value)]
+    return list(SEPARATORS.split(clean_text(value, field_name)))
 
 
 def comma_warning(value: object, entries: tuple[str, ...], field_name: str) -> str:

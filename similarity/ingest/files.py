@@ -38,7 +38,7 @@ GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 def read_rows(path: Path, *, on_note: OnNote = lambda note: None) -> Iterator[Row]:
     """Yield the rows of a file. The file name decides the format; gzip is also recognised by its first bytes.
 
-    `on_note` is called if the file is read in another encoding than UTF-8.
+    `on_note` is called if the file is read in another encoding than UTF-8, or if a value counts for several rows.
 
     Raises:
         InvalidInput: the file does not exist, its format is unknown, or its content is not of that format.
@@ -62,6 +62,9 @@ def read_stream(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: 
         return
     if suffix == ".xlsx":
         with open_sheet(stream, name) as sheet:
+            if sheet.merged:
+                ranges = ", ".join(sheet.merged[:3]) + (", ..." if len(sheet.merged) > 3 else "")
+                on_note(f"{name} has merged cells ({ranges}): the value counts for each of their rows")
             for number, record in sheet.rows():
                 reason = REPEATED_HEADER if repeats_header(record) else ""
                 yield Row(number=number, record=record, unreadable=reason)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from similarity.company import (
     CLOCK_SKEW_ALLOWANCE,
-    Company,
     DeletedCompany,
     EmbeddedCompany,
     check_stored_id,
@@ -26,8 +25,16 @@ from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.field_values import clean_text
 from similarity.ingest.files import read_rows
-from similarity.ingest.records import Change, Columns, ParsedRecord, Record, attribute_values, parse_record
+from similarity.ingest.records import (
+    Change,
+    Columns,
+    ParsedRecord,
+    lost_to_invalid_values,
+    parse_record,
+    removed_fields,
+)
 from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
 from similarity.ingest.write_path import VERSION_CONFLICTS, OnStored, write_changes
@@ -37,7 +44,6 @@ from similarity.model.encoder_protocol import Encoder
 CHUNK_ROWS = 1024
 SHOWN_IDS = 3
 MAX_DELETED_SHARE = 0.05
-OPTIONAL_FIELDS = ("aliases", "domain", "country", "industry", "tags")
 
 OnRows = Callable[[int], None]
 """Called after each chunk with its number of rows, all of which now have an outcome."""
@@ -104,7 +110,7 @@ def require_company(path: Path, columns: Columns, *, rejects: RejectsFile, now: 
 def load_file(
     path: Path,
     *,
-    index: CompanyIndex,
+    lease: LoadLease,
     encoders: Mapping[str, Encoder],
     columns: Columns,
     rejects: RejectsFile,
@@ -115,34 +121,35 @@ def load_file(
     on_rows: OnRows = lambda rows: None,
     on_deletes: OnDeletes = lambda deletes: None,
 ) -> LoadReport:
-    """Write every valid row to the index, and every invalid row with its reason to `rejects`.
+    """Write every valid row to the index of `lease`, and every invalid row with its reason to `rejects`.
 
     `now`: the start of the run. It is the version of rows without an event time. `sync`: the file is a complete
     snapshot, so stored companies that it does not contain are deleted. `force`: also if they are more than 5 %.
     `before_writes`: called once, before the first valid row is written.
 
     Raises:
-        IndexUnavailable: the store accepted no row of a chunk. The chunks before it are written.
+        IndexUnavailable, LeaseLost: no row of a chunk was accepted, or the lease is lost; earlier chunks are written.
         InvalidInput: the file cannot be read to its end; the chunks before are written. In a sync nothing is written,
             also if no row has a valid company, a row has no usable id, or too many companies would be deleted.
     """
     if sync:
         require_company(path, columns, rejects=rejects, now=now)
-    missing = _ids_missing_from(path, index, columns, force=force) if sync else set()
+    missing = _ids_missing_from(path, lease.index, columns, force=force) if sync else set()
     report = LoadReport()
     rows = read_rows(path, on_note=report.notes.append)
     repeated = RepeatedRows()
     unknown: list[str] = []
     is_begun = False
-    with WriterLease(index) as writer:
+    with WriterLease(lease.index) as writer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
             accepted = _accepted(chunk, columns=columns, repeated=repeated, rejects=rejects, now=now, report=report)
             if accepted and not is_begun:
                 before_writes()
                 is_begun = True
-            not_stored = dict.fromkeys(_unknown_deletes(index, [parsed.change for _, parsed in accepted]))
+            not_stored = dict.fromkeys(_unknown_deletes(writer.index, [parsed.change for _, parsed in accepted]))
             unknown += not_stored
             missing.difference_update(parsed.change.id for _, parsed in accepted)  # if the file changed since
+            lease.held()
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             row_deletes = [(change, result) for change, result in results if isinstance(change, DeletedCompany)]
             on_deletes(row_deletes)
@@ -160,6 +167,7 @@ def load_file(
         for start in range(0, len(missing_ids), CHUNK_ROWS):
             chunk_ids = missing_ids[start : start + CHUNK_ROWS]
             deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in chunk_ids]
+            lease.held()
             delete_results = _write(writer, encoders, deletes, now=now)
             on_deletes(list(zip(deletes, delete_results, strict=True)))
             report.missing += sum(result.outcome is WriteOutcome.APPLIED for result in delete_results)
@@ -295,24 +303,6 @@ def _load_rows(
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
     return list(zip(changes, results, strict=True))
-
-
-def lost_to_invalid_values(before: Company, parsed: ParsedRecord) -> list[str]:
-    """Return the fields and attributes of `before` whose new value was ignored because it is invalid."""
-    had = {"domain"} if before.domain else set()
-    had.update(f"attributes.{name}" for name in before.attributes)
-    return [name for name in parsed.warned_fields if name in had - parsed.ambiguous]
-
-
-def removed_fields(before: Company, after: Company, record: Record, columns: Columns) -> list[str]:
-    """Return the fields and attributes of `before` that `after` lacks because its row has no column for them."""
-    fields = [
-        name
-        for name in OPTIONAL_FIELDS
-        if getattr(before, name) and not getattr(after, name) and not columns.has(record, name)
-    ]
-    named = {*after.attributes, *attribute_values(record, columns)}
-    return fields + [f"attributes.{name}" for name in before.attributes if name not in named]
 
 
 def _write(

@@ -323,3 +323,21 @@ def _event_time(value: object) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         raise InvalidCompany("event_time", f"{text!r:.60} is not ISO 8601 such as 2026-01-31T12:00:00Z") from None
+
+
+def lost_to_invalid_values(before: Company, parsed: ParsedRecord) -> list[str]:
+    """Return the fields and attributes of `before` whose new value was ignored because it is invalid."""
+    had = {"domain"} if before.domain else set()
+    had.update(f"attributes.{name}" for name in before.attributes)
+    return [name for name in parsed.warned_fields if name in had - parsed.ambiguous]
+
+
+def removed_fields(before: Company, after: Company, record: Record, columns: Columns) -> list[str]:
+    """Return the fields and attributes of `before` that `after` lacks because its row has no column for them."""
+    fields = [
+        name
+        for name in (*LIST_FIELDS, "domain", "country", "industry")
+        if getattr(before, name) and not getattr(after, name) and not columns.has(record, name)
+    ]
+    named = {*after.attributes, *attribute_values(record, columns)}
+    return fields + [f"attributes.{name}" for name in before.attributes if name not in named]

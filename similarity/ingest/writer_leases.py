@@ -134,5 +134,9 @@ def writer_leases(index: CompanyIndex) -> list[Lease]:
 
 def new_holder() -> str:
     """Return a unique holder name: host, process id and a random suffix."""
-    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64]
-    return f"{host}.{os.getpid()}.{secrets.token_hex(4)}"
+    return f"{host_name()}.{os.getpid()}.{secrets.token_hex(4)}"
+
+
+def host_name() -> str:
+    """Return the name of this host as it is in holder names."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64]

@@ -211,13 +211,25 @@ class Eraser:
         newest = ledger.erasure(record.id)
         if newest is None or newest.version != record.version:
             return  # erased again meanwhile: the newer erasure is running and needs the hashes
-        if self._known(record.id):  # written again meanwhile; the names are kept for the next erasure
+        if self._was_written_again(newest):  # the names are kept for the next erasure
             ledger.save_erasure(
                 replace(newest, state=ErasureState.FAILED, compaction=compaction, problem=WRITTEN_AGAIN)
             )
             return
         ledger.forget(record.id, hashes)
         ledger.save_erasure(replace(newest, state=ErasureState.DONE, compaction=compaction, problem=""))
+
+    def _was_written_again(self, record: ErasureRecord) -> bool:
+        """Return whether a generation stores another version than after the tombstone, perhaps a delete.
+
+        A company that was written and deleted meanwhile had names that may be noted after the workspace was searched.
+        """
+        hidden = {record.version, *(result.version for result in record.results.values())}
+        for generation in self.index.generations():
+            with suppress(UnknownGeneration):
+                if not hidden.issuperset(self.index.stored_versions(generation.name, [record.id]).values()):
+                    return True
+        return False
 
     def _saved(self, record: ErasureRecord) -> ErasureRecord:
         """Store a record, unless the company was erased again meanwhile."""

@@ -8,6 +8,7 @@ from similarity.index.protocol import CompanyIndex, WriteOutcome
 from similarity.ingest.load import LoadReport, load_file
 from similarity.ingest.records import Columns
 from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.renewed_leases import LoadLease
 from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder
 
@@ -16,9 +17,9 @@ ATTRIBUTES = {"size": "size", "listed": "listed", "margin": "margin"}
 
 
 def load(index: CompanyIndex, path: Path, *, now: datetime) -> LoadReport:
-    with RejectsFile(path.with_name("rejects.jsonl")) as rejects:
+    with LoadLease(index) as lease, RejectsFile(path.with_name("rejects.jsonl")) as rejects:
         return load_file(
-            path, index=index, encoders={ENCODER_ID: CountingEncoder()}, columns=Columns(attributes=ATTRIBUTES),
+            path, lease=lease, encoders={ENCODER_ID: CountingEncoder()}, columns=Columns(attributes=ATTRIBUTES),
             rejects=rejects, now=now,
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from similarity.company import Company
 from similarity.preparation.masking import mask_names
-from similarity.text import NO_TEXT, TextSettings, embedding_text, text_hash, text_to_rank_by
+from similarity.text import CHARACTERS_PREPARED, NO_TEXT, TextSettings, embedding_text, text_hash, text_to_rank_by
 
 # name, aliases, description, text: names that a simple replacement gets wrong.
 AWKWARD_NAMES: list[tuple[str, tuple[str, ...], str, str]] = [
@@ -134,6 +134,32 @@ def test_any_name_and_description_give_a_text_and_the_same_one_again(name: str, 
 def test_a_long_text_is_prepared() -> None:
     text = embedding_text(company("Acme Ltd. makes anvils in Paris and London. " * 2_400))
     assert text.startswith("The company makes anvils")
+
+
+SHOES = "Makes hiking boots and climbing shoes for mountaineers. It sells them in outdoor shops."
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "Shoes." + " " * CHARACTERS_PREPARED + SHOES,
+        " ".join(word.ljust(2_000) for word in SHOES.split()),
+        "The company was founded in 1998 in Berlin. " * 240 + SHOES,
+    ],
+    ids=["blanks", "padded words", "sentences on the origin"],
+)
+def test_a_long_text_of_little_content_is_prepared_whole(description: str) -> None:
+    assert text_to_rank_by(company(description)).endswith(SHOES)
+    assert embedding_text(company(description)).endswith(SHOES)
+
+
+def test_the_beginning_of_a_long_text_is_prepared_as_in_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    description = "Acme  Ltd. makes \n anvils. Ada Byron founded the\nfirm in 1840.  It ships\n\n" * 400
+    beginning = text_to_rank_by(company(description))
+    monkeypatch.setattr("similarity.text.CHARACTERS_PREPARED", len(description))
+    whole = text_to_rank_by(company(description))
+    assert len(whole) > len(beginning) > CHARACTERS_PREPARED / 2
+    assert whole.startswith(beginning[:-100])
 
 
 @pytest.mark.parametrize("settings", [TextSettings(), TextSettings(drop_places=True)])

@@ -212,6 +212,12 @@ def _listwise_loss(settings: TrainSettings, pairs: Pairs) -> AnchorLoss:
 
 
 def _prior_aware_loss(settings: TrainSettings, pairs: Pairs) -> AnchorLoss:
+    """Return a loss adapted from puNCE (https://arxiv.org/abs/2402.06038, section 6.1).
+
+    puNCE counts an unlabelled sample twice: as positive with weight π, the prior, and as negative with weight 1 - π; an
+    augmented view of each sample is a positive, too. Here an unlabelled candidate only has the target π beside 1 of the
+    positives, in graded_listwise: there is no copy as negative, and no augmented view.
+    """
     prior = class_priors(settings, pairs)[0]
 
     def loss(inputs: LossInputs, table: CandidateTable, _step: int) -> Tensor:
@@ -262,7 +268,6 @@ ANCHOR_LOSSES: Mapping[str, Callable[[TrainSettings, Pairs], AnchorLoss]] = {
     "supervised-contrastive": _supervised_contrastive_loss,
     "in-batch": _in_batch_loss,
     "listwise": _listwise_loss,
-    # puNCE (https://arxiv.org/abs/2402.06038, section 6.1): unlabelled candidates are positive, weighted by the prior.
     "punce": _prior_aware_loss,
 }
 

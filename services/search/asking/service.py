@@ -166,17 +166,25 @@ class SearchService:
         if len(references) > QUICKLY_NAMED:
             self._before_heavy_work()
 
-        def run_once() -> dict[str, Resolved]:
-            resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
-            return resolver.companies(references, max_similar_searches=MAX_SIMILAR_NAMES)
-
-        found = retry_if_retired(run_once).values()
+        found = self._exactly(references, max_similar_searches=MAX_SIMILAR_NAMES).values()
         if errors := [each for each in found if not isinstance(each, FoundCompany)]:
             named = "; ".join(map(str, errors[:MAX_ERRORS_NAMED]))
             more = len(errors) - MAX_ERRORS_NAMED
             errors[0].args = (f"{named}; and {more:,} more" if more > 0 else named,)
             raise errors[0]
         return list(dict.fromkeys(each.document.id for each in found if isinstance(each, FoundCompany)))
+
+    def known_ids(self, references: Sequence[str]) -> dict[str, str]:
+        """Return, by reference, the id of the only company that has it as its id, domain, name or alias."""
+        found = self._exactly(references, max_similar_searches=0)
+        return {reference: each.document.id for reference, each in found.items() if isinstance(each, FoundCompany)}
+
+    def _exactly(self, references: Sequence[str], *, max_similar_searches: int) -> dict[str, Resolved]:
+        def run_once() -> dict[str, Resolved]:
+            resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
+            return resolver.companies(references, max_similar_searches=max_similar_searches)
+
+        return retry_if_retired(run_once)
 
     def asked(self, question: Criteria) -> LibraryQuestion:
         """Return the library question, with the companies that are on the excluded lists now.

@@ -4,13 +4,13 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise, takewhile
 
 from pydantic import ValidationError
 
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
-from similarity.ingest.encodings import as_utf_8
+from similarity.ingest.encodings import as_utf_8, is_unicode
 from similarity.ingest.files import read_stream
 from similarity.ingest.records import column_key
 from similarity.search.countries import country_code
@@ -30,6 +30,11 @@ TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")
 """A ticker after a name, as news articles write it: (NASDAQ: PEP)."""
 BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
 """A ticker without its exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
+BETWEEN_WORDS = re.compile(r"(?:\s|…|\.{3,}+)++")
+"""In a table of a PDF, dots stand between a name and its page."""
+FIGURE = re.compile(r"[\d.,]*\d%?|")
+MIN_FIGURES = 5
+MAIL = re.compile(r"<([^<>@\s]+@[^<>@\s]+)>")
 
 # Usual names of the columns of lists, as `column_key` writes them, without a leading "company".
 HEADINGS: Mapping[str, frozenset[str]] = {
@@ -37,17 +42,25 @@ HEADINGS: Mapping[str, frozenset[str]] = {
     for field, words in (
         (
             "name",
-            "name company organisation organization firm issuer issuername security securityname firma firmenname "
-            "unternehmen entreprise société nom empresa nombre 会社名 企業名 公司 公司名称",
+            "name company companies organisation organization organisationname organizationname firm business entity "
+            "issuer issuername security securityname constituent holding legalname brand account accountname client "
+            "customer supplier competitor competitors peer peers target portfoliocompany firma firmenname unternehmen "
+            "kunde wettbewerber mitbewerber entreprise société raisonsociale nom nomdel'entreprise concurrent azienda "
+            "empresa nombre bedrijf företag компания 会社名 企業名 社名 公司 公司名称 회사명",
         ),
-        ("domain", "domain website websiteurl url web homepage site internet webseite internetseite siteweb sitioweb"),
-        ("id", "id identifier ticker symbol tickersymbol"),
-        ("country", "country countryname countrycode land pays país"),
+        (
+            "domain",
+            "domain website websiteurl url web homepage site internet webseite internetseite siteweb siteinternet "
+            "sitioweb sitoweb",
+        ),
+        ("id", "id identifier ticker symbol tickersymbol 証券コード 股票代码"),
+        ("country", "country countryname countrycode land pays país paese страна 国 国家"),
     )
 }
 IDENTIFYING = frozenset({"name", "domain", "id"})
 """A list needs one of these columns."""
-MOST_TITLES = 5
+MOST_TITLES, MOST_HEADER = 5, 10_000
+IS_TITLE = "is taken for a title, because it stands above the line that names the columns"
 SEPARATOR = re.compile(r"[,;\t|]")
 
 
@@ -86,7 +99,7 @@ def rows_of_json(raw: bytes) -> ListRows:
 def rows_of_table(raw: bytes) -> ListRows:
     """Return the rows of a CSV table (also with semicolons, tabs or bars) whose first line names the columns.
 
-    Titles above that line are left out.
+    Lines above that line are rows that say so.
 
     Raises:
         Problem: the table cannot be read, no column is a name, website or id, or there are no rows or too many.
@@ -95,7 +108,8 @@ def rows_of_table(raw: bytes) -> ListRows:
         raise _invalid(IS_EXCEL)
     if raw.startswith(GZIP_MAGIC):  # which the reader of files would unpack: 10 MB can become gigabytes
         raise _invalid("the table is compressed; send it uncompressed")
-    table = _table_in(_text(raw)) or raw
+    titles, table = _table_in(_text(raw))
+    table = table or raw
     try:
         rows = list(islice(read_stream(io.BytesIO(table), name="rows.csv"), MAX_ROWS + 1))
     except InvalidInput as error:
@@ -103,15 +117,18 @@ def rows_of_table(raw: bytes) -> ListRows:
     _check_count(rows)
     columns = _columns(rows[0].record)
     if not columns.keys() & IDENTIFYING:
+        if not all(map(is_unicode, rows[0].record)):
+            raise _invalid("the first line is not UTF-8; save the table as UTF-8")
         names = ", ".join(f"{str(name)[:40]!a}" for name in list(rows[0].record)[:10])
+        advice = ". A list without such a line can be sent as text/plain" if len(rows[0].record) == 1 else ""
         raise _invalid(
-            f"the first line must name the columns, and one of them name, domain or id; it has {names}. A list without "
-            "such a line can be sent as text/plain"
+            f"the first line must name the columns, and one of them name, domain or id; it has {names}{advice}"
         )
-    listed = [
-        ListRow(row.number, MatchRow(), row.unreadable)
+    listed = [ListRow(number, MatchRow(name=_encodable(title)), IS_TITLE) for number, title in enumerate(titles, 1)]
+    listed += [
+        ListRow(len(titles) + row.number, MatchRow(), row.unreadable)
         if row.unreadable
-        else _list_row(row.number, {field: str(row.record[column]) for field, column in columns.items()})
+        else _list_row(len(titles) + row.number, {field: str(row.record[each]) for field, each in columns.items()})
         for row in rows
     ]
     unused = [column for column in rows[0].record if column not in columns.values()]
@@ -130,8 +147,8 @@ def rows_of_lines(raw: bytes) -> ListRows:
     if raw.startswith((ZIP_MAGIC, OLE_MAGIC)):
         raise _invalid(IS_EXCEL)
     text = _text(raw)
-    if table := _table_in(text):
-        return rows_of_table(table)
+    if _table_in(text)[1]:
+        return rows_of_table(raw)
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -150,28 +167,28 @@ def _text(raw: bytes) -> str:
     return utf_8.decode("utf-8-sig", "surrogateescape")
 
 
-def _table_in(text: str) -> bytes:
-    """Return the table in a text without the titles above it; nothing if no line names several columns.
+def _table_in(text: str) -> tuple[list[str], bytes]:
+    """Return the lines above a table in a text, and the table; nothing if no line names several columns.
 
     One of its cells is a heading of names, websites or ids. So is a second one, or the next line has several cells too:
     "Company, The" may be a line of a list.
     """
-    begins, lines = 0, iter(io.StringIO(text, newline=""))
-    for _ in range(MOST_TITLES + 1):
-        line = next(lines, "")
-        cells = _filled_cells(line)
-        if len(cells) > 1:
-            fields = [*filter(None, map(_field_of, cells))]
-            is_table = not IDENTIFYING.isdisjoint(fields) and (
-                len(fields) > 1 or len(_filled_cells(next(lines, ""))) > 1
-            )
-            return text[begins:].encode("utf-8", "surrogateescape") if is_table else b""
+    begins, titles = 0, list[str]()
+    lines = [*islice(io.StringIO(text, newline=""), 4 * MOST_TITLES), ""]
+    for line, following in pairwise(lines):
+        fields = [*filter(None, map(_field_of, _filled_cells(line)))]
+        is_wide = len(_filled_cells(line)) > 1 and (len(fields) > 1 or len(_filled_cells(following)) > 1)
+        if is_wide and not IDENTIFYING.isdisjoint(fields):
+            return titles, text[begins:].encode("utf-8", "surrogateescape")
+        titles += [" ".join(cells)[:MAX_NAME_CHARACTERS]] if (cells := _filled_cells(line)) else []
+        if len(titles) > MOST_TITLES:
+            break
         begins += len(line)
-    return b""
+    return [], b""
 
 
 def _filled_cells(line: str) -> list[str]:
-    cells = [cell.strip('" \r\n') for cell in SEPARATOR.split(line, MAX_CELLS)]
+    cells = [cell.strip('" \r\n') for cell in SEPARATOR.split(line[:MOST_HEADER], MAX_CELLS)]
     return [cell for cell in cells if cell]
 
 
@@ -194,6 +211,7 @@ def _row_of_line(number: int, line: str) -> ListRow:
 
 
 def _cells(line: str) -> dict[str, str]:
+    line = MAIL.sub(r"\t\1", line.lstrip("> "))
     cells = [cell.strip() for cell in _without_number(line).split("\t") if cell.strip()]
     websites = dict.fromkeys(cell for cell in cells if is_domain(cell))  # a set that keeps the order
     names = [cell for cell in cells if cell not in websites]
@@ -208,10 +226,24 @@ def without_ticker(name: str) -> str:
     return TICKER.sub("", name).strip() or name
 
 
-def without_bare_ticker(name: str) -> str:
-    """Return a name without a ticker that has no exchange; a country, such as (UK), is not taken for a ticker."""
-    ticker = BARE_TICKER.search(name)
-    return name if ticker is None or country_code(ticker[1]) else name[: ticker.start()].strip() or name
+def without_additions(name: str) -> str:
+    """Return a name without the figures around it in a table of a PDF, and without a ticker.
+
+    A single short number may be a part of the name (Forever 21). A country, such as (UK), is not taken for a ticker.
+
+    >>> without_additions("12 Nestlé S.A. (NESN) ..... 94,424 8.2%")
+    'Nestlé S.A.'
+    """
+    words = BETWEEN_WORDS.split(name.strip())
+    figures = [*takewhile(FIGURE.fullmatch, reversed(words))]
+    plain = name
+    if 0 < len(figures) < len(words) and ("..." in name or "…" in name or len("".join(figures)) >= MIN_FIGURES):
+        kept = words[: -len(figures)]
+        plain = " ".join(kept[len(kept) > 1 and kept[0].isdecimal() :])
+    plain = without_ticker(plain)
+    ticker = BARE_TICKER.search(plain)
+    shorter = plain if ticker is None or country_code(ticker[1]) else plain[: ticker.start()].strip()
+    return shorter or name
 
 
 def _without_number(line: str) -> str:

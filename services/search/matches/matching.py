@@ -15,7 +15,7 @@ from similarity.search.names.rows import ListedCompany, Match, is_named
 from similarity.search.searcher import retry_if_retired
 
 from ..wire.problem_documents import reference_of
-from .match_rows import ListRow, ListRows, without_bare_ticker, without_ticker
+from .match_rows import ListRow, ListRows, without_additions, without_ticker
 from .match_schemas import Matched, MatchedRow
 
 CANDIDATES_SHOWN = 5
@@ -54,7 +54,7 @@ class MatchService:
                 name=without_ticker(cells.name) or spelled, domain=cells.domain, country=cells.country
             )
             match = matcher.match(asked)
-            shorter = without_bare_ticker(asked.name)
+            shorter = without_additions(asked.name)
             if match.company is None and shorter != asked.name:
                 match = matcher.match(replace(asked, name=shorter))
             return _answer(row, _with_id(with_id.company, asked, match) if with_id else match)

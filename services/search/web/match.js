@@ -42,8 +42,15 @@ function show({ rows: answers, unused_columns: unused = [] }) {
   countChosen();
   byId("matched-title").focus();
   say(byId("matched-title").textContent);
+  byId("paste-error").textContent = advice(answers, unused);
+}
+
+function advice(answers, unused) {
+  if (unused.length && !answers.some(({ asked }) => asked.name)) return `No column is known to hold names. If “${unused[0]}” does, call it “name”.`;
   const separators = answers.length === 1 ? /[,;]/ : /;/; // many a name has a comma
-  if (answers.some(({ id, asked }) => !id && separators.test(asked.name))) byId("paste-error").textContent = "Write one company per line: a line with several finds nothing.";
+  const several = answers.filter(({ id, asked }) => !id && separators.test(asked.name ?? ""));
+  if (several.length > 1 && several.length === answers.length) return "If this is a table, its first line must name the columns: name, website, country. If it is a list, write one company per line.";
+  return several.length ? "Write one company per line: a line with several finds nothing." : "";
 }
 
 function rowOf(answer, key, before) {

@@ -223,6 +223,8 @@ class ListsService:
         for asked in (*kept["anchors"], *kept["negatives"]):
             if "company" in asked:
                 asked["company"] = self.search.company(asked["company"], exact=True).company.id
+        known = self.search.known_ids(kept["exclude"])
+        kept["exclude"] = list(dict.fromkeys(known.get(each, each) for each in kept["exclude"]))
         return kept
 
     def _record(self, saved: SavedList, caller: Caller) -> ListRecord:

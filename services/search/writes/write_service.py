@@ -33,7 +33,7 @@ from similarity.text import text_to_rank_by
 from similarity.upkeep.erasure import not_stored
 
 from ..wire import problems
-from ..wire.problem_documents import Problem
+from ..wire.problem_documents import Problem, invalid_request
 from ..wire.problems import Kind
 from .group_commit import STORED, GroupCommit, Written, weight_of
 from .write_records import Line, company_of_body, deletion, read_line
@@ -41,6 +41,10 @@ from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, Wri
 
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
+NO_LINES = (
+    "send one JSON object in each line, uncompressed (of an array: jq -c '.[]' FILE); CSV, Excel and other files are "
+    "loaded with similarity ingest"
+)
 NO_VECTOR = (
     f"the description has fewer than {MIN_CONTENT_WORDS} words that say what the company does, so the company is in no "
     "ranking, and nothing can be compared with it; write a longer description"
@@ -107,6 +111,8 @@ class WriteService:
         """
         commits = self.require_on()
         lines = body.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        if body.strip() and not any(line.lstrip().startswith(b"{") for line in lines):
+            raise invalid_request([{"loc": ["body"], "msg": NO_LINES}])
         if len(lines) - (not lines[-1]) > MAX_BULK_LINES:
             raise Problem(problems.BODY_TOO_LARGE, f"there are more than {MAX_BULK_LINES:,} lines; send them in parts")
         numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]

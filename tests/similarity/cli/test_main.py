@@ -20,6 +20,8 @@ from similarity.cli.main import main, serve
 from similarity.errors import SimilarityError
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.renewed_leases import LoadLease
+from similarity.ingest.writer_leases import host_name
 from tests.contract.steps import add_live
 from tests.factories import make_generation
 from tests.similarity.index.inspection import connect
@@ -122,6 +124,23 @@ def test_a_company_with_too_few_words_is_counted_and_has_no_ranking(shell: Shell
     text = shell("export", "n.parquet", "-k", "2")
     assert "10 pairs of 5 companies" in text
     assert "1 left out: their descriptions have too few words to rank by" in text
+
+
+@pytest.mark.parametrize("command", [("ingest",), ("sync", "--force")])
+def test_a_load_is_refused_while_another_one_runs(shell: Shell, command: Sequence[str]) -> None:
+    """Two overlapping loads of the halves of a corpus emptied the index."""
+    shell("ingest", shell.write("companies.csv", COMPANIES), "--index", "i.db")
+    half = shell.write("half.csv", [*COMPANIES[:2], ("", "No id", "Makes beer.", "", "")])
+    rejects = shell.folder / "half.rejects.jsonl"
+    with closing(SqliteIndex(shell.folder / "i.db")) as index, LoadLease(index):
+        error = shell(*command, half, "--index", "i.db", fails=True)
+        assert "another load of this index runs, so nothing was written" in error
+        assert f"is held by '{host_name()}.{os.getpid()}." in error
+        assert "wait until that process is done" in error
+        assert not rejects.exists()
+        assert index.stats(index.live().name).companies == len(COMPANIES)
+    text = shell("ingest", "companies.csv", "--index", "i.db")
+    assert "5 unchanged" in text
 
 
 def test_only_if_new_loads_once_and_never_touches_what_came_since(shell: Shell) -> None:

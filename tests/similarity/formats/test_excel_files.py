@@ -71,6 +71,66 @@ def test_a_row_of_errors_is_not_empty(tmp_path: Path) -> None:
     assert [dict(row.record) for row in read_rows(path)] == [{"id": None, "name": None}, {"id": "a", "name": "Acme"}]
 
 
+def test_every_error_cell_is_a_missing_value(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", ["id", "staff", "city"], ["a", "#REF!", "#REF!"])
+    changed(path, SHEET, '<c r="B2" t="e"><v>#REF!</v>', '<c r="B2" t="e"><v>#SPILL!</v>')
+    changed(path, SHEET, '<c r="C2" t="e"><v>#REF!</v>', '<c r="C2" t="e"><f>x()</f><v>#BUSY!</v>')
+    assert [dict(row.record) for row in read_rows(path)] == [{"id": "a", "staff": None, "city": None}]
+
+
+def test_a_number_that_is_shown_with_leading_zeros_keeps_them(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.append(["id", "city", "staff", "share"])
+    book.active.append([42, 80331.0, 0, 1.5])
+    for row in book.active.iter_rows(min_row=2):
+        for cell in row:
+            cell.number_format = "00000"
+    book.active.append([43, -5, 7, True])
+    for cell, number_format in zip(book.active[3], ["0", "000", "#,##0", "00"], strict=True):
+        cell.number_format = number_format
+    book.save(tmp_path / "a.xlsx")
+    rows = [dict(row.record) for row in read_rows(tmp_path / "a.xlsx")]
+    assert rows == [
+        {"id": "00042", "city": "80331", "staff": "00000", "share": 1.5},
+        {"id": 43, "city": -5, "staff": 7, "share": True},
+    ]
+    changed(tmp_path / "a.xlsx", SHEET, 's="1"', 's="777"')  # a style that the file lacks
+    assert next(iter(read_rows(tmp_path / "a.xlsx"))).record["id"] == 42
+
+
+def merged(path: Path, *ranges: str) -> Path:
+    cells = "".join(f'<mergeCell ref="{each}"/>' for each in ranges)
+    return changed(path, SHEET, "</sheetData>", f"</sheetData><mergeCells>{cells}</mergeCells>")
+
+
+def test_the_value_of_merged_cells_is_that_of_each_row(tmp_path: Path) -> None:
+    rows: list[list[object]] = [["id", "city", None, "tags"], ["a", "Bonn", "x", "t"], ["b"]]
+    path = workbook(tmp_path / "a.xlsx", [], *rows, [], ["c", None, None, 0], ["d"])
+    merged(path, "A1:D1", "A2:B2", "C3:C6", "A3:A3", "XFD3:XFD9", "B3:B6", "D3:D4", "D6:D1048576")
+    notes: list[str] = []
+    assert [dict(row.record) for row in read_rows(path, on_note=notes.append)] == [
+        {"id": "a", "city": "Bonn", "tags": "t"},
+        {"id": "b", "city": "Bonn", "tags": "t"},
+        {"id": "c", "city": "Bonn", "tags": 0},
+        {"id": "d", "city": None, "tags": 0},
+    ]
+    assert notes == [f"{path} has merged cells (B3:B6, D3:D4, D6:D1048576): the value counts for each of their rows"]
+
+
+def test_cells_merged_in_one_row_are_no_remark(tmp_path: Path) -> None:
+    notes: list[str] = []
+    path = merged(workbook(tmp_path / "a.xlsx", [], ["id"], ["a", "A"]), "A1:C1", "A2:A3", "A3:B3")
+    assert [dict(row.record) for row in read_rows(path, on_note=notes.append)] == [{"id": "a"}]
+    assert not notes
+
+
+def test_too_many_merged_cells_are_refused(tmp_path: Path) -> None:
+    path = merged(workbook(tmp_path / "a.xlsx", ["id"], ["a"]), *["A2:A3"] * 100_001)
+    with pytest.raises(InvalidInput, match=r"a.xlsx has more than 100,000 ranges of merged cells"):
+        column_names(path)
+
+
 def test_a_formula_is_its_stored_result(tmp_path: Path) -> None:
     path = changed(
         workbook(tmp_path / "a.xlsx", ["id", "name"], [1, "=1+1"]), SHEET, "<f>1+1</f><v />", "<f>1+1</f><v>2</v>"

@@ -1,12 +1,14 @@
 """Excel files: what a spreadsheet program reads from them."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
 
 from similarity.formats.xlsx import MAX_CELL_CHARACTERS, MAX_WIDTH, xlsx_bytes
+from similarity.ingest.files import read_rows
 
 
 def sheet_of(*rows: list[Any]) -> Any:
@@ -46,6 +48,12 @@ def test_a_number_with_more_digits_than_excel_keeps_is_a_text() -> None:
 def test_text_that_excel_cannot_hold_is_cut_and_cleaned() -> None:
     cells = sheet_of(["a", "b"], ["x" * 40_000, "a\x00b\x1b\ud800\nc\td"])[2]
     assert [cell.value for cell in cells] == ["x" * MAX_CELL_CHARACTERS, "ab\nc\td"]
+
+
+@pytest.mark.parametrize("text", ["A_x0041_B", "_x005F_x0041_", "_x0041_x0042_", "a_x00_b"])
+def test_a_text_like_an_escaped_character_is_read_as_it_is(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.xlsx").write_bytes(xlsx_bytes([["name"], [text]]))
+    assert [row.record["name"] for row in read_rows(tmp_path / "a.xlsx")] == [text]
 
 
 def test_further_sheets_come_behind_the_companies() -> None:

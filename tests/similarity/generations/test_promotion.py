@@ -8,7 +8,6 @@ import pytest
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
 from similarity.generations.gate import GateReport
-from similarity.generations.leases import RETIRE
 from similarity.generations.promotion import IMPORTED, live_name, promote, retire, rollback, rollback_plan
 from similarity.generations.reembed import copy_generation
 from similarity.generations.retention import prune
@@ -16,6 +15,7 @@ from similarity.index.name_hashes import hashes_of
 from similarity.index.protocol import GenerationState
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Change
+from similarity.ingest.renewed_leases import RETIRE
 from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
 from tests.factories import make_embedded, make_generation

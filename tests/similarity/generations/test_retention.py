@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from similarity.errors import InvalidInput
-from similarity.generations.leases import REEMBED
 from similarity.generations.retention import prune
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.renewed_leases import REEMBED
 from tests.factories import make_generation
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

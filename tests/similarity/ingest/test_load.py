@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, NoLiveGeneration
-from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
+from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, LeaseLost, NoLiveGeneration
+from similarity.index.protocol import CompanyIndex, Lease, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.load import LoadReport, load_file
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, load_file
 from similarity.ingest.records import Columns
 from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from tests.contract.steps import add_candidate, add_live
@@ -69,9 +70,9 @@ class Loader:
     def load(self, records: list[object], *, sync: bool = False, force: bool = False) -> LoadReport:
         self.now += timedelta(minutes=1)
         encoders = {self.encoder.encoder_id: self.encoder, **self.others}
-        with RejectsFile(self.rejects) as rejects:
+        with LoadLease(self.index) as lease, RejectsFile(self.rejects) as rejects:
             return load_file(
-                self.file(records), index=self.index, encoders=encoders, columns=self.columns, rejects=rejects,
+                self.file(records), lease=lease, encoders=encoders, columns=self.columns, rejects=rejects,
                 now=self.now, sync=sync, force=force,
             )  # fmt: skip
 
@@ -170,9 +171,13 @@ def test_a_sync_refuses_to_guess_whose_row_an_odd_one_is(loader: Loader, row: st
     snapshot = loader.folder / "snapshot.csv"
     rows = [f"c{number:03},Firm c{number:03},Makes c{number:03} things." for number in range(39)]
     snapshot.write_text("\n".join(["ticker,name,description", *rows, row]))
-    with RejectsFile(loader.rejects) as rejects, pytest.raises(InvalidInput, match="row 40 has no usable id"):
+    with (
+        LoadLease(loader.index) as lease,
+        RejectsFile(loader.rejects) as rejects,
+        pytest.raises(InvalidInput, match="row 40 has no usable id"),
+    ):
         load_file(
-            snapshot, sync=True, index=loader.index, encoders={"encoder-1": loader.encoder},
+            snapshot, sync=True, lease=lease, encoders={"encoder-1": loader.encoder},
             columns=Columns(fields={"id": "ticker"}), rejects=rejects, now=NOW + timedelta(minutes=5),
         )  # fmt: skip
     assert loader.companies() == 40
@@ -232,9 +237,9 @@ def test_stored_values_that_invalid_ones_replace_are_counted_by_field(loader: Lo
 def test_progress_counts_rejected_rows_too(loader: Loader) -> None:
     seen: list[int] = []
     path = loader.file([record("a"), record("")])
-    with RejectsFile(loader.rejects) as rejects:
+    with LoadLease(loader.index) as lease, RejectsFile(loader.rejects) as rejects:
         load_file(
-            path, index=loader.index, encoders={"encoder-1": loader.encoder}, columns=Columns(), rejects=rejects,
+            path, lease=lease, encoders={"encoder-1": loader.encoder}, columns=Columns(), rejects=rejects,
             now=NOW, on_rows=seen.append,
         )  # fmt: skip
     assert sum(seen) == 2
@@ -327,6 +332,26 @@ def test_deletes_that_the_store_did_not_take_are_counted(loader: Loader) -> None
     loader.index = cast(SqliteIndex, Refusing(loader.index, "c039"))
     report = loader.load(many(38), sync=True)
     assert (report.deleted, report.failed_deletes, report.failed) == (1, 1, 1)
+
+
+def test_a_load_stops_before_its_next_chunk_if_it_lost_its_lease(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may undo what the load that runs now finds unchanged."""
+    lease = LoadLease(loader.index)
+
+    def refuse() -> Lease:
+        raise LeaseLost("another load has it")
+
+    def another_takes_over(rows: int) -> None:
+        monkeypatch.setattr(lease, "held", refuse)
+
+    with lease, RejectsFile(loader.rejects) as rejects, pytest.raises(LeaseLost):
+        load_file(
+            loader.file(many(CHUNK_ROWS + 1)), lease=lease, encoders={"encoder-1": loader.encoder}, columns=Columns(),
+            rejects=rejects, now=NOW + timedelta(minutes=5), on_rows=another_takes_over,
+        )  # fmt: skip
+    assert loader.companies() == CHUNK_ROWS
 
 
 def test_a_load_gives_its_lease_back(loader: Loader) -> None:

@@ -15,6 +15,7 @@ from similarity.ingest.load import LoadReport, load_file
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import Columns
 from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from tests.contract.steps import add_candidate, add_live, outcomes
@@ -57,9 +58,9 @@ def ahead(days: float = 1) -> int:
 def load(index: SqliteIndex, *records: object, sync: bool = False, now: datetime = NOW) -> LoadReport:
     path = index.path.with_name("companies.jsonl")
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    with RejectsFile(path.with_name("rejects.jsonl")) as rejects:
+    with LoadLease(index) as lease, RejectsFile(path.with_name("rejects.jsonl")) as rejects:
         return load_file(
-            path, index=index, encoders=ENCODERS, columns=Columns(attributes={"size": "size"}), rejects=rejects,
+            path, lease=lease, encoders=ENCODERS, columns=Columns(attributes={"size": "size"}), rejects=rejects,
             now=now, sync=sync, force=sync,
         )  # fmt: skip
 

@@ -273,15 +273,18 @@ def test_a_date_without_hyphens_is_a_number_with_a_warning() -> None:
         ("coffee, tea, milk", ("coffee, tea, milk",), True),
         ("coffee; tea, milk", ("coffee", "tea, milk"), False),
         ('["coffee","tea"]', ("coffee", "tea"), False),
-        ("['coffee', 'tea']", ("['coffee', 'tea']",), True),
+        ("coffee\ntea\r\n\r\nmilk, rum", ("coffee", "tea", "milk, rum"), False),
+        (""" ['coffee', "o'tea"] """, ("coffee", "o'tea"), False),
+        (r"['coffee\'s; x'\n 'tea']".replace(r"\n", "\n"), ("coffee's; x", "tea"), False),  # an array of NumPy
+        (r"['\xg', 'tea']", (r"['\xg', 'tea']",), True),
+        ("['coffee', tea]", ("['coffee', tea]",), True),
+        ("['coffee'.x()]", ("['coffee'.x()]",), False),
         ("[a]", ("[a]",), False),
         ("[1]", ("[1]",), False),
         (["coffee, tea"], ("coffee, tea",), False),
     ],
 )
-def test_tags_in_one_text_need_semicolons_or_are_a_list_in_json(
-    cell: object, tags: tuple[str, ...], *, warned: bool
-) -> None:
+def test_tags_in_one_text_need_separators_or_are_a_list(cell: object, tags: tuple[str, ...], *, warned: bool) -> None:
     parsed = parse_record(RECORD | {"tags": cell, "aliases": "Acme, Inc."}, columns=Columns(), now=NOW)
     assert isinstance(parsed.change, VersionedCompany)
     assert parsed.change.company.tags == tags
@@ -362,7 +365,9 @@ def test_an_ordinal_is_one_of_its_levels() -> None:
     assert one.change.company.attributes == {"cap": 1}
 
 
-@pytest.mark.parametrize("missing", ["NULL", "null", "N/A", "None", "nan", "TBD", "-", "--"])
+@pytest.mark.parametrize(
+    "missing", ["NULL", "null", "N/A", "None", "nan", "TBD", "-", "--", "\\N", "<NA>", "#REF!", "#SPILL!"]
+)
 def test_a_word_for_a_missing_value_is_no_value(missing: str) -> None:
     parsed = parse_record(RECORD | {"country": missing, "tags": f"{missing};steel"}, columns=Columns(), now=NOW)
     assert isinstance(parsed.change, VersionedCompany)

@@ -336,6 +336,44 @@ def test_a_company_that_is_erased_again_meanwhile_keeps_its_names_for_that(
     assert record.state is ErasureState.DONE
 
 
+@pytest.mark.parametrize("is_during_search", [True, False])
+def test_names_that_were_given_and_deleted_during_an_erasure_are_found_by_the_next(
+    index: SqliteIndex, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch, *, is_during_search: bool
+) -> None:
+    write(index, replace(ACME, name="Start", aliases=(), domain=""))
+    its_eraser = eraser(index, workspace)
+    its_eraser.accept("c1")
+    after = NOON + timedelta(hours=2)
+    write(index, replace(ACME, name="Qvex Boots"), at=after)
+    compact = index.compact
+
+    def deleting(generation: str) -> bool:
+        write(index, "c1", at=after)
+        return compact(generation)
+
+    if is_during_search:
+        monkeypatch.setattr(index, "compact", deleting)
+    else:
+        write(index, "c1", at=after)
+    [record] = its_eraser.finish()
+    assert (record.state, record.problem) == (ErasureState.FAILED, WRITTEN_AGAIN)
+    monkeypatch.undo()
+    workspace.add_event(make_event("late", anchor="nike", note="as Qvex Boots does"))
+    its_eraser = eraser(index, workspace, at=after)
+    its_eraser.accept("c1")
+    [record] = its_eraser.finish()
+    assert (record.state, record.forgotten["notes"]) == (ErasureState.DONE, 1)
+    assert index.ledger.remembered("c1") == frozenset()
+
+
+def test_a_newer_delete_that_an_erasure_found_is_no_write_meanwhile(
+    index: SqliteIndex, workspace: SqliteWorkspace
+) -> None:
+    write(index, ACME)
+    write(index, "c1", at=NOON + timedelta(days=9))
+    assert erase(index, workspace) == ALL
+
+
 def test_a_name_that_another_living_company_has_stays_in_lists(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
     write(index, ACME, replace(ACME, id="c2", aliases=(), domain=""))
     erase(index, workspace)

@@ -228,19 +228,43 @@ def test_columns_are_found_as_in_loads_and_the_others_are_named(client: TestClie
 @pytest.mark.parametrize(
     ("table", "ids"),
     [
-        ("My portfolio\n\nCompany;Weight\nCoke;5 %\nGlobex;3 %\n", ["cola", "globex"]),
-        ("Holdings,,\n2026,,\nName,Website,Sector\nCoke,,\n", ["cola"]),
+        ("My portfolio\n\nCompany;Weight\nCoke;5 %\nGlobex;3 %\n", [None, "cola", "globex"]),
+        ("Holdings,,\n2026,,\nName,Website,Sector\nCoke,,\n", [None, None, "cola"]),
+        ("Prospects\nAs of;1.1.2026\n\nNr.;Name;Ort\n1.0;Coke;Bonn\n", [None, None, "cola"]),
         ('"Security Name"|"Ticker"\nApple Inc.|AAPL\n', ["AAPL"]),
-        ("Coke\nCompany, The\nGlobex\n", ["cola", None, "globex"]),
-        ("Coke\nGlobex, Inc.\nCompany,Website\nDelta,delta.gr\n", ["cola", "globex", None, None]),
+        ("Peer\tTicker\nGlobex\tGLB\n", ["globex"]),
     ],
 )
-def test_a_pasted_table_is_read_as_one_without_the_titles_above_it(
-    client: TestClient, table: str, ids: list[str | None]
+@pytest.mark.parametrize("kind", ["text/plain", "text/csv"])
+def test_lines_above_a_pasted_table_are_rows_that_say_so(
+    client: TestClient, table: str, ids: list[str | None], kind: str
 ) -> None:
-    assert [row["id"] for row in send(client, table.encode(), "text/plain").json()["rows"]] == ids
-    if None not in ids:
-        assert [row["id"] for row in send(client, table.encode(), "text/csv").json()["rows"]] == ids
+    rows = send(client, table.encode(), kind).json()["rows"]
+    assert [row["id"] for row in rows] == ids
+    assert all("taken for a title" in row["miss"] for row in rows if row["id"] is None)
+    assert [row["row"] for row in rows] == [*range(1, len(rows) + 1)]
+
+
+def test_a_name_with_a_comma_is_no_table(client: TestClient) -> None:
+    rows = send(client, b"Coke\nCompany, The\nGlobex\n", "text/plain").json()["rows"]
+    assert [row["id"] for row in rows] == ["cola", None, "globex"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Globex Corporation (NYSE: GLB) ......... 12",
+        "12 Globex Corporation 94,424 8.2%",
+        "> Globex <info@globex.com>",
+    ],
+)
+def test_lines_of_documents_and_mails_are_matched(client: TestClient, line: str) -> None:
+    assert [row["id"] for row in send(client, line.encode(), "text/plain").json()["rows"]] == ["globex"]
+
+
+@pytest.mark.parametrize("name", ["Forever 21", "7 Eleven", "Expo 2020", "3M", "12"])
+def test_a_number_that_may_be_a_part_of_the_name_stays(name: str) -> None:
+    assert match_rows.without_additions(name) == name
 
 
 def test_a_damaged_or_too_long_line_costs_that_line(client: TestClient) -> None:
@@ -349,6 +373,7 @@ def test_lists_of_spreadsheets_are_decoded(client: TestClient, kind: str, encodi
         (b"", "text/plain", "the list has no rows"),
         (b"\n \n", "text/plain", "the list has no rows"),
         (b"\x81\xff", "text/plain", "is not UTF-8"),
+        ("会社名,国\nソニー,日本\n".encode("shift_jis"), "text/csv", "is not UTF-8"),
         (b"a\n" * (MAX_ROWS + 1), "text/plain", "more than 5,000 rows"),
         (b"", "text/csv", "the file is empty"),
         (b"name\n", "text/csv", "the list has no rows"),

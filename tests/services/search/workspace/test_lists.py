@@ -253,6 +253,23 @@ def test_the_same_company_under_another_id_is_not_new(client: TestClient, index:
     assert hits(client)["boots-2"] is False
 
 
+def test_an_excluded_company_stays_so_when_its_name_changes_and_another_takes_it(
+    client: TestClient, index: SqliteIndex
+) -> None:
+    given = ["Boots GmbH", "boots.de", "Delta", "Boot", "zapatos"]  # Delta is the name of two companies
+    saved = save(client, question=QUESTION | {"exclude": given, "k": 4})
+    assert saved["question"]["exclude"] == ["boots", "Delta", "Boot", "zapatos"]
+    before = hits(client)
+    index.upsert(
+        "first",
+        [
+            replace(company("boots", 0.9, 1, name="Stiefel GmbH"), version=VERSION + 2),
+            company("pizza", 0.85, 6, name="Boots GmbH"),
+        ],
+    )
+    assert hits(client) == before | {"pizza": True}
+
+
 def test_hits_are_read_page_by_page(client: TestClient) -> None:
     save(client)
     first = client.get("/lists/shoes/hits", params={"k": 2, "reasons": 0}).json()

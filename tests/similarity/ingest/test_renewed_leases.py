@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -7,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 from similarity.errors import IndexUnavailable, LeaseHeld, LeaseLost
-from similarity.generations.leases import RenewedLease
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.renewed_leases import LOAD, LoadLease, RenewedLease
+from similarity.ingest.writer_leases import host_name
 from tests.similarity.generations.staging import Watched
 
 SECONDS = 1.5
@@ -83,3 +86,30 @@ def test_the_first_error_is_told_even_if_the_lease_cannot_be_given_back(index: S
 def test_a_lease_must_be_taken_first(index: SqliteIndex) -> None:
     with pytest.raises(LeaseLost, match="use it with 'with'"):
         RenewedLease(index, "reembed").held()
+
+
+def test_a_second_load_is_refused_with_host_and_process_of_the_first(index: SqliteIndex) -> None:
+    with LoadLease(index) as first:
+        message = rf"another load of this index runs, so nothing was written: .* held by '{host_name()}\.\d+\."
+        with pytest.raises(LeaseHeld, match=message), LoadLease(index):
+            pass
+        first.held()
+    with LoadLease(index):
+        pass
+
+
+@pytest.mark.parametrize(("host", "is_taken_over"), [(host_name(), True), ("another-host", False)])
+def test_a_load_that_was_killed_on_this_host_blocks_no_other(
+    index: SqliteIndex, host: str, is_taken_over: bool
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as load:
+        index.take_lease(LOAD, holder=f"{host}.{load.pid}.0", seconds=60)
+        with pytest.raises(LeaseHeld), LoadLease(index):
+            pass
+        load.kill()
+    if is_taken_over:
+        with LoadLease(index):
+            pass
+    else:
+        with pytest.raises(LeaseHeld), LoadLease(index):
+            pass

@@ -1,12 +1,15 @@
-"""A lease that is renewed while a `with` block runs."""
+"""Leases that are renewed while a `with` block runs, among them the lease of a load."""
 
+import os
 import threading
 from types import TracebackType
+from typing import Self
 
-from similarity.errors import IndexUnavailable, LeaseLost
+from similarity.errors import IndexUnavailable, LeaseHeld, LeaseLost
 from similarity.index.protocol import CompanyIndex, Lease
-from similarity.ingest.writer_leases import new_holder
+from similarity.ingest.writer_leases import host_name, new_holder
 
+LOAD = "load"
 REEMBED = "reembed"
 """Name of the lease for filling, promoting or removing a candidate: one process at a time."""
 RETIRE = "retire"
@@ -22,7 +25,7 @@ class RenewedLease:
     """
 
     def __init__(self, index: CompanyIndex, name: str, *, seconds: float = LEASE_SECONDS) -> None:
-        self._index = index
+        self.index = index
         self._name = name
         self._seconds = seconds
         self._lease: Lease | None = None
@@ -30,8 +33,8 @@ class RenewedLease:
         self._ended = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
 
-    def __enter__(self) -> "RenewedLease":
-        self._lease = self._index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
+    def __enter__(self) -> Self:
+        self._lease = self.index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
         self._keeper.start()
         return self
 
@@ -42,7 +45,7 @@ class RenewedLease:
         self._keeper.join()
         try:
             if self._lease is not None:
-                self._index.release_lease(self._lease)
+                self.index.release_lease(self._lease)
         except IndexUnavailable:
             if error is None:
                 raise
@@ -59,9 +62,47 @@ class RenewedLease:
     def _keep(self) -> None:
         while not self._ended.wait(self._seconds / 3):
             try:
-                self._lease = self._index.renew_lease(self.held(), seconds=self._seconds)
+                self._lease = self.index.renew_lease(self.held(), seconds=self._seconds)
             except LeaseLost as error:
                 self._lost = error
                 return
             except IndexUnavailable:
                 continue  # the index may be available again before the lease expires
+
+
+class LoadLease(RenewedLease):
+    """The lease of a load: one load of an index at a time.
+
+    A load gives way to newer versions, but a company that another load found unchanged keeps its old version: an older
+    load that still runs would replace it, or delete it if its file lacks the company.
+
+    Raises:
+        LeaseHeld: another load runs. The lease of a load that was killed on this host is taken over; that of one on
+            another host ends within LEASE_SECONDS.
+    """
+
+    def __init__(self, index: CompanyIndex) -> None:
+        super().__init__(index, LOAD)
+
+    def __enter__(self) -> Self:
+        for lease in self.index.leases():
+            if lease.name == LOAD and _has_ended(lease.holder):
+                self.index.release_lease(lease)
+        try:
+            return super().__enter__()
+        except LeaseHeld as error:
+            raise LeaseHeld(f"another load of this index runs, so nothing was written: {error}") from error
+
+
+def _has_ended(holder: str) -> bool:
+    """Return whether the process that made this holder name ran on this host and has ended."""
+    host, process, _ = holder.rsplit(".", 2)
+    if host != host_name():
+        return False
+    try:
+        os.kill(int(process), 0)  # sends no signal
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # the process of another user
+        return False
+    return False
