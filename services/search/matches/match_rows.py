@@ -8,6 +8,7 @@ from itertools import islice, pairwise, takewhile
 
 from pydantic import ValidationError
 
+from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidInput
 from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
 from similarity.ingest.encodings import as_utf_8, is_unicode
