@@ -86,8 +86,7 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         embedded_at=document.embedded_at,
         language=document.language,
     )
-    probability = PageBuilder(index, request).probability_of(hit)
-    removals = list(_removals(index, request, resolved, document, probability))
+    removals = list(_removals(index, request, resolved, document))
     nearer = index.count_nearer(
         request.generation.name,
         request.vector,
@@ -95,15 +94,21 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         filters=request.filters,
         exclude=request.excluded_ids | {document.id},
     )
-    rank, approximate = None, False
+    rank, probability, approximate = None, None, False
     # Candidates beyond these are read only for the reading *comparable*.
     is_reachable = nearer is not None and nearer < MAX_RANK + CANDIDATES_BEYOND_MAX_RANK
     if not removals and (is_reachable or request.rank is Rank.COMPARABLE):
-        page = PageBuilder(index, replace(request, k=MAX_RANK)).page()
+        # Without the minimum, so that a company below it has the probability of a hit. It changes no rank above it.
+        page = PageBuilder(index, replace(request, k=MAX_RANK, min_probability=None)).page()
         approximate = page.approximate
-        rank, better = _rank_among(page.hits, document.id)
+        rank, probability, better = _rank_among(page.hits, document.id)
         if better:
             removals.append(Removal(RemovedBy.DUPLICATE, better))
+    if rank is None:
+        probability = PageBuilder(index, request).probability_of(hit)
+    if request.min_probability is not None and (probability or 0.0) < request.min_probability:
+        rank = None
+        removals.append(Removal(RemovedBy.MIN_PROBABILITY))
     return Place(
         rank=rank,
         nearer=nearer,
@@ -114,14 +119,14 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
     )
 
 
-def _rank_among(hits: Sequence[RankedHit], company_id: str) -> tuple[int | None, str]:
-    """Return the rank of the company, and the id of the better hit that it duplicates ("" if it does not)."""
+def _rank_among(hits: Sequence[RankedHit], company_id: str) -> tuple[int | None, float | None, str]:
+    """Return rank and probability of the company, and the id of the better hit that it duplicates ("" if none)."""
     for ranked in hits:
         if ranked.hit.company.id == company_id:
-            return ranked.rank, ""
+            return ranked.rank, ranked.probability, ""
         if company_id in ranked.duplicates:
-            return None, ranked.hit.company.id
-    return None, ""
+            return None, None, ranked.hit.company.id
+    return None, None, ""
 
 
 def _removals(
@@ -129,9 +134,8 @@ def _removals(
     request: PageRequest,
     resolved: ResolvedQuestion,
     document: EmbeddedCompany,
-    probability: float | None,
 ) -> Iterator[Removal]:
-    """Yield what removes the company, except a better hit that is the same company."""
+    """Yield what removes the company, except the minimum probability and a better hit that is the same company."""
     company = document.company
     roles = (
         (RemovedBy.ANCHOR, _identities(resolved.anchors)),
@@ -153,8 +157,6 @@ def _removals(
         yield Removal(RemovedBy.EXCLUDE, company.id)
     failed = failed_filters(company, document.language, request.filters)
     yield from (Removal(RemovedBy.FILTER, field=each.field) for each in failed)
-    if request.min_probability is not None and (probability or 0.0) < request.min_probability:
-        yield Removal(RemovedBy.MIN_PROBABILITY)
 
 
 def _identities(anchors: Sequence[ResolvedAnchor]) -> list[tuple[str, Identity]]:

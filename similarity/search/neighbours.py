@@ -108,9 +108,7 @@ def _neighbours(
     probabilities: Sequence[float | None] = [None] * len(rows)
     if ranker and rows:
         cosines = scores[rows].astype(np.float64)
-        known = _probabilities(corpus, ranker, row, rows[: len(first)], cosines)
-        if len(rows) > len(first):
-            known = np.append(known, _probabilities(corpus, ranker, row, rows, cosines)[len(first) :])
+        known = _probabilities(corpus, ranker, row, rows, cosines, head=len(first) or None)
         order, known = in_order(known, cosines, [corpus.ids[each] for each in rows], head=len(first))
         rows, probabilities = [rows[each] for each in order], known.tolist()
     return [
@@ -125,15 +123,15 @@ def _neighbours(
     ]
 
 
-def _probabilities(corpus: _Corpus, ranker: Ranker, row: int, rows: Sequence[int], cosines: Floats) -> Floats:
-    if not rows:
-        return np.zeros(0)
-    cosines = cosines[: len(rows)]
+def _probabilities(
+    corpus: _Corpus, ranker: Ranker, row: int, rows: Sequence[int], cosines: Floats, *, head: int | None
+) -> Floats:
     features = pair_features(
         corpus.features[row],
         [corpus.features[each] for each in rows],
         cosines,
-        neighbour_cosines=np.sort(cosines)[::-1].tolist(),
+        neighbour_cosines=np.sort(cosines[:head])[::-1].tolist(),
+        head=head,
     )
     return sigmoid(business_logits(ranker, features))
 

@@ -134,24 +134,30 @@ class PageBuilder:
             fetch = min(2 * fetch, limit)
 
     def probability_of(self, hit: SimilarCompany) -> float | None:
-        """Return the probability that a company has or would have in the ranking, wherever it is."""
+        """Return the probability that a company has or would have in the ranking if it is not a hit."""
         second_stage = SecondStage(self.index, self.request)
-        return second_stage.probability_of(hit)
+        size = second_stage.head_size
+        head = self._merged(second_stage, second_stage.candidates(size))[0].unique if size else []
+        return second_stage.probability_of(hit, [each.hit for each in head])
 
     def _ranked(self, second_stage: "SecondStage", candidates: SimilarCompanies) -> tuple[list[ScoredHit], MergedHits]:
         """Return the ranking of the candidates, and their duplicates."""
+        merged, head = self._merged(second_stage, candidates)
+        return second_stage.scored(merged.unique, head=head), merged
+
+    def _merged(self, second_stage: "SecondStage", candidates: SimilarCompanies) -> tuple[MergedHits, set[str]]:
+        """Return the candidates without duplicates, those of the head first, and the ids of the head."""
         request = self.request
         head, tail = second_stage.split(candidates.hits)
         hits = [(hit, Identity.of(hit.company)) for hit in (*head, *tail)]
         given = [*map(Identity.of, request.query_companies), *request.excluded]
         identities = [*(identity for _, identity in hits), *given]
         widely_shared = widely_shared_domains(self.index, request.generation.name, identities)
-        merged = merge_duplicates(hits, given, widely_shared=widely_shared)
-        return second_stage.scored(merged.unique, head={each.company.id for each in head}), merged
+        return merge_duplicates(hits, given, widely_shared=widely_shared), {each.company.id for each in head}
 
     def _probable(self, scored: list[ScoredHit]) -> list[ScoredHit]:
         minimum = self.request.min_probability
-        return scored if minimum is None else [each for each in scored if (each.probability or 0.0) >= minimum]
+        return scored if minimum is None else [each for each in scored if (rounded(each.probability) or 0.0) >= minimum]
 
     def facts_of(self, company: Company) -> tuple[RankFact, ...]:
         """Return the facts that move a company in the ranking, wherever it is."""

@@ -26,6 +26,7 @@ from similarity.search.explanations.segments import Segment
 from similarity.search.filters.countries import with_countries
 from similarity.search.filters.level_ranges import with_levels
 from similarity.search.location import Location, place_of
+from similarity.search.names.namesakes import namesake_warning
 from similarity.search.names.resolver import FoundCompany, Resolver
 from similarity.search.names.suggestions import suggested_companies
 from similarity.search.queries.encoders import QueryEncoders
@@ -139,11 +140,11 @@ class Searcher:
             request = self._page_request(question, resolved, live, None)
             company = found.document.company
             place = place_of(self.index, request, resolved, found.document)
-            if resolved.language_warnings or language_warning(
-                "description", company.description, found.document.language, live.languages
-            ):
+            unread = language_warning("description", company.description, found.document.language, live.languages)
+            if resolved.language_warnings or unread:
                 place = replace(place, probability=None)
             phrases, warnings = self._phrases(resolved, [company], live)
+            namesakes = (namesake_warning(reference, company, found.others),) if found.others else ()
             return Location(
                 generation=live,
                 found=found,
@@ -151,7 +152,7 @@ class Searcher:
                 shared=shared_facts(facts_of([_company_or_text(anchor) for anchor in resolved.anchors]), company),
                 moved=PageBuilder(self.index, request).facts_of(company),
                 phrases=phrases[0] if phrases else None,
-                warnings=(*resolved.namesake_warnings, *resolved.language_warnings, *warnings),
+                warnings=(*namesakes, *resolved.namesake_warnings, *resolved.language_warnings, *warnings),
             )
 
         return retry_if_retired(run_once)

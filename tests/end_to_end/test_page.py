@@ -204,6 +204,16 @@ def test_a_contested_name_offers_its_candidates(page: Any) -> None:
     expect(page.locator("#message").get_by_role("button")).to_have_text(["Describe it instead", "Add it"])
 
 
+def test_words_in_the_box_for_names_become_a_description(page: Any) -> None:
+    page.goto("/?company=electric scooters")
+    page.get_by_role("button", name="Describe it instead").click()
+    expect(page.get_by_label("What does the company do?")).to_have_value("electric scooters")
+    page.get_by_role("button", name="Find companies").click()
+    page.get_by_role("heading", name="Your description").wait_for()
+    page.goto("/")
+    expect(page.locator("#recent-searches a")).to_have_text(["“electric scooters”"])
+
+
 def test_another_company_of_the_name_can_be_chosen_instead(opened: Opened, tmp_path: Path) -> None:
     index = SqliteIndex(tmp_path / "index.db")
     add_live(index, "first")
@@ -217,6 +227,9 @@ def test_another_company_of_the_name_can_be_chosen_instead(opened: Opened, tmp_p
         page.locator("#misses").get_by_role("button", name="HP Inc.").click()
         page.get_by_role("heading", name="HP Inc.").wait_for()
         address_has(page, "company=HPQ")
+        page.get_by_label("Where is this company in the ranking?").fill("HP")
+        page.keyboard.press("Enter")
+        expect(page.locator(".located")).to_contain_text("it may also mean HPQ")
         page.close()
 
 

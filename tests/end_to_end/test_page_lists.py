@@ -196,6 +196,22 @@ def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
     own.get_by_role("heading", name="Heineken N.V.").wait_for()
 
 
+def test_a_link_to_a_list_that_is_gone_leads_on(own: Any) -> None:
+    own.goto("/?list=clients")
+    alert = own.locator("#message")
+    words = "no saved list 'clients'; it may have been deleted or renamed."
+    expect(alert.locator(".detail")).to_contain_text(words)
+    own.get_by_role("heading", name="Who else does this?").wait_for()
+    alert.get_by_role("button", name="Saved lists").click()
+    own.get_by_role("dialog", name="Saved lists").get_by_text("No list yet").wait_for()
+    own.request.put("/lists/clients", data={"companies": ["carlsberg"]})
+    own.goto("/")
+    own.get_by_role("button", name="Saved lists").click()
+    own.request.delete("/lists/clients")
+    own.get_by_role("button", name="clients", exact=True).click()
+    toast(own, words)
+
+
 def test_pasted_names_become_anchors_and_misses_are_said(sample: Any) -> None:
     sample.goto("/")
     dialog = pasted(sample, BREWERS)
@@ -204,6 +220,7 @@ def test_pasted_names_become_anchors_and_misses_are_said(sample: Any) -> None:
     expect(rows.nth(0)).to_contain_text("Carlsberg A/S", use_inner_text=True)
     expect(rows.nth(0)).to_contain_text("%", use_inner_text=True)
     expect(rows.nth(2).get_by_role("checkbox")).to_be_disabled()
+    expect(dialog.get_by_role("button", name="Exclude 2")).to_have_attribute("title", re.compile("ask about a company"))
     dialog.get_by_role("button", name="Find companies like these 2").click()
     sample.get_by_role("heading", name="Carlsberg A/S + 1").wait_for()
     address_has(sample, "company=carlsberg&company=heineken")

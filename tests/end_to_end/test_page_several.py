@@ -40,7 +40,7 @@ def test_ticked_rows_are_accepted_in_one_step_and_undone_in_one(own: Any) -> Non
     expect(accepted(own)).to_have_count(0)
 
 
-def test_all_from_a_probability_on_are_accepted_but_earlier_verdicts_come_back_with_undo(own: Any) -> None:
+def test_all_without_a_verdict_from_a_probability_on_are_accepted(own: Any) -> None:
     shown = ranking(own, "/?company=heineken&k=10")
     own.get_by_role("button", name=f"Reject {shown[0]}").click()
     toast(own, "rejected")
@@ -49,12 +49,28 @@ def test_all_from_a_probability_on_are_accepted_but_earlier_verdicts_come_back_w
     own.keyboard.press("Enter")
     own.locator("#ticked").wait_for()
     count = own.locator("#hits .tick:checked").count()
-    assert count >= 3
+    assert count >= 2
     own.get_by_role("button", name="Accept", exact=True).click()
     toast(own, f"{count} companies accepted.")
-    expect(accepted(own)).to_have_text(shown[:count])
+    expect(accepted(own)).to_have_text(shown[1 : count + 1])
+    expect(own.locator("#hits > li.rejected .name")).to_have_text([shown[0]])
+    own.locator("#ticked").wait_for(state="hidden")
+    expect(own.locator("#tick-count")).to_have_text("")
+    own.get_by_label("Select all from this probability on, %").fill(str(third - 1))
+    own.keyboard.press("Enter")
+    own.get_by_text("All that likely have a verdict").wait_for()
+
+
+def test_verdicts_that_several_at_once_replace_are_counted_and_come_back_with_undo(own: Any) -> None:
+    shown = ranking(own, "/?company=heineken&k=10")
+    own.get_by_role("button", name=f"Reject {shown[0]}").click()
+    toast(own, "rejected")
+    own.get_by_role("checkbox", name="Select all", exact=True).check()
+    own.get_by_role("button", name="Accept", exact=True).click()
+    toast(own, "10 companies accepted; 1 had another verdict.")
+    own.locator("#ticked").wait_for(state="hidden")
     own.keyboard.press("u")
-    toast(own, f"{count} companies have their earlier verdicts.")
+    toast(own, "10 companies have their earlier verdicts.")
     expect(own.locator("#hits > li.rejected .name")).to_have_text([shown[0]])
     expect(accepted(own)).to_have_count(0)
 

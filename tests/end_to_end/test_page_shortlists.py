@@ -196,10 +196,12 @@ def test_a_list_opens_beside_the_ranking_of_the_page(own: Any) -> None:
 
 
 def test_an_excluded_list_that_is_gone_is_said_and_can_be_dropped(own: Any) -> None:
-    own.goto("/?company=heineken&exclude_list=Gone")
+    keep(own, "Contacted", "asahi")
+    own.goto("/?company=heineken&exclude_list=Contacted&exclude_list=Gone")
     own.get_by_role("heading", name="Unknown list").wait_for()
-    own.get_by_role("button", name="Exclude no list").click()
+    own.get_by_role("button", name="No longer exclude it").click()
     expect(row(own, "Carlsberg A/S")).to_be_visible()
+    expect(own).to_have_url("/?company=heineken&exclude_list=Contacted")
 
 
 def test_a_list_shows_ranks_and_what_is_missing_and_can_be_changed(own: Any) -> None:

@@ -160,7 +160,8 @@ function wordsFor(of, done) {
   const isMixed = done.some((each) => each.after?.verdict !== after?.verdict);
   const did = isMixed ? "have their earlier verdicts" : isOnlyNote ? (after.note ? "noted" : "has no note now")
     : { [COMPETITOR]: "accepted", [NOT_COMPETITOR]: "rejected", [UNSURE]: "cannot be told" }[after?.verdict] ?? `${done.length > 1 ? "have" : "has"} no verdict now`;
-  const words = `${done.length > 1 ? counted(done.length, "company", "companies") : hit.company.name} ${did}`;
+  const others = after && !isMixed ? done.filter((each) => each.before && each.before.verdict !== after.verdict).length : 0;
+  const words = `${done.length > 1 ? counted(done.length, "company", "companies") : hit.company.name} ${did}${done.length > 1 && others ? `; ${others} had another verdict` : ""}`;
   return isShown(of) ? words : `${words}, as a competitor of ${of.anchor.name}`;
 }
 

@@ -197,7 +197,7 @@ const putBack = softly(async (name, content) => {
 
 // ---- All lists
 
-const openLists = softly(async () => {
+export const openLists = softly(async () => {
   const { lists } = await ask("/lists");
   await keepShortlists(lists);
   const none = el("li", { class: "nothing" }, "No list yet. Ask for something, then “Save list”.");

@@ -11,7 +11,7 @@ import { startBulk } from "./bulk.js";
 import { startJudging } from "./judge.js";
 import { startDialogs, startKeys } from "./keys.js";
 import { companyChip, toTop } from "./links.js";
-import { lookForLists, newSinceLook, openSavingCompanies, questionOfList, startLists } from "./lists.js";
+import { lookForLists, newSinceLook, openLists, openSavingCompanies, questionOfList, startLists } from "./lists.js";
 import { isWanted, isWide, loadMap, redraw, spotlight } from "./map.js";
 import { clearLocated, showLocatedVerdict, startLocating } from "./locate.js";
 import { startMatching } from "./match.js";
@@ -21,7 +21,7 @@ import { remember, showRecent, startRecent } from "./recent.js";
 import { showQuestion, titleOf } from "./question.js";
 import { addPage, addReasons, openAll, rowOf, showHits, showNew, showRows, shownHits } from "./results.js";
 import { loadSegments, shortened } from "./segments.js";
-import { markListed, startShortlists } from "./shortlists.js";
+import { isShortlist, markListed, readShortlists, startShortlists } from "./shortlists.js";
 import { isReversed, labelOf, sortKey } from "./sorting.js";
 import { DEFAULT_K, addressOf, current, follow, go, note, noteIds, onlyWords, requestFor } from "./state.js";
 import { startTable } from "./table.js";
@@ -69,19 +69,27 @@ async function load() {
     const isOfNegative = isKind(error, "invalid-request") && error.problem.errors?.some(({ parameter }) => ["negatives", "unlike"].includes(parameter));
     const isOfFilter = isKind(error, "invalid-request") && current().filters.length;
     const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
+    const isListGone = isKind(error, "unknown-list") && !current().anchors.length;
     showProblem(error.problem, load, [
+      isListGone && button("Saved lists", openLists),
       typed && button("Describe it instead", () => describe(typed)),
       typed && isKind(error, "unknown-company", "contested-name") && button("Add it", softly(() => openAdding(typed))),
       isOfSegment && button("Ask about the whole company", () => go(wholes())),
       ...(isOfNegative ? current().negatives.map((each) => button(`No longer unlike ${shortened(each.company ?? each.text)}`,
         () => go({ negatives: current().negatives.filter((one) => one !== each) }))) : []),
-      isOfList && button("Exclude no list", () => go({ excludeLists: [] })),
+      isOfList && button("No longer exclude it", softly(dropMissingLists)),
       isOfFilter && button("Remove the filters", dropFilters),
     ].filter(Boolean));
     if (typed) byId("search").value = typed; // to be corrected
+    if (isListGone) showStart();
   } finally {
     if (loading.signal === signal) wait(false);
   }
+}
+
+async function dropMissingLists() {
+  await readShortlists();
+  await go({ excludeLists: current().excludeLists.filter(isShortlist) });
 }
 
 // The question about whole companies: a description that has changed may have other lines of business.
@@ -93,7 +101,7 @@ async function similar(question, extra, signal) {
 }
 
 function wait(isWaiting) {
-  byId("start").hidden = true;
+  if (isWaiting) byId("start").hidden = true;
   document.body.classList.toggle("waiting", isWaiting);
   byId("results").toggleAttribute("aria-busy", isWaiting);
   document.body.classList.toggle("first", isWaiting && !answer);
@@ -127,7 +135,7 @@ function showAnswer(found, signal) {
   showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
   showView(found);
   showTally();
-  remember(title);
+  remember(title.replace(/^Your description/, () => `“${shortened(found.anchors[0].text)}”`));
   // Each of these stands by itself: one that fails says so and leaves the ranking as it is.
   softly(loadVerdicts)(found, signal);
   softly(loadFacets)(found, signal);
@@ -261,9 +269,9 @@ function onSubmit(event) {
 
 function describe(name) {
   setMode("text");
-  byId("words").value = "";
+  byId("words").value = name; // it may be words that say what is meant; a name is typed over
   byId("words").placeholder = `What ${name} does`;
-  byId("words").focus();
+  byId("words").select();
 }
 
 function search() {

@@ -30,4 +30,4 @@ function only(number) {
   return go({ anchors: [number === null ? whole : { ...whole, segment: number }] }).then(() => byId("question-title").focus());
 }
 
-export const shortened = (text, longest = LONGEST) => (text.length > longest ? `${text.slice(0, text.lastIndexOf(" ", longest))} …` : text);
+export const shortened = (text, longest = LONGEST) => (text.length > longest ? `${text.slice(0, longest).replace(/ \S*$/, "")} …` : text);

@@ -25,7 +25,7 @@ from similarity.index.filters import filter_values, value_key
 from similarity.preparation.masking import mask_names
 from similarity.preparation.phrases import Phrase, sentence_spans, split_phrases
 from similarity.search.explanations.phrase_pairs import PhraseTraits, best_pair, salience, stance
-from similarity.text import TextSettings, embedding_text
+from similarity.text import CHARACTERS_PREPARED, TextSettings, embedding_text
 
 Described: TypeAlias = Company | str
 """An anchor: a company, or a description in free text."""
@@ -36,9 +36,6 @@ Encode: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 
 MAX_PHRASES_PER_SIDE = 3
 MIN_WEIGHT = 0.01
-# A description is prepared about eighty times, so longer ones are cut. Phrases come from its first 6,000
-# characters, and even an encoder of 8,000 tokens reads nothing beyond this limit.
-MAX_PREPARED_CHARACTERS = 50_000
 # The shortest record of a company that preparation accepts.
 _ID = "occluded"
 _SAYS_SOMETHING = re.compile(r"\w")
@@ -224,7 +221,8 @@ def _words_of(described: Described) -> tuple[str, tuple[str, ...]]:
     """Return the part of the description that is prepared, and the company's own names."""
     if isinstance(described, str):
         return described, ()
-    return described.description[:MAX_PREPARED_CHARACTERS], (described.name, *described.aliases)
+    # Cut before phrases are removed: preparation cuts as well, and would read further words instead of a phrase.
+    return described.description[:CHARACTERS_PREPARED], (described.name, *described.aliases)
 
 
 def _within(phrase: Phrase, spans: Iterable[tuple[int, int]]) -> bool:

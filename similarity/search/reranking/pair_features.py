@@ -112,13 +112,15 @@ def pair_features(
     cosines: Floats,
     *,
     neighbour_cosines: Sequence[float],
+    head: int | None = None,
 ) -> PairFeatures:
     """Return the features of `anchor` and each candidate.
 
     `neighbour_cosines`: cosines of the anchor's neighbours, highest first; they tell how dense its neighbourhood is.
+    `head`: how many of the candidates, from the first on, decide the weights of words; None for all.
     """
     gap, unknown = _size_features(anchor.size, [each.size for each in candidates])
-    words = shared_words(anchor.words, [each.words for each in candidates])
+    words = shared_words(anchor.words, [each.words for each in candidates], head=head)
     words[[_languages_differ(anchor, each) for each in candidates]] = OTHER_LANGUAGE_WORDS
     return PairFeatures(
         cosine=cosines,
@@ -146,16 +148,18 @@ def sparsity(neighbour_cosines: Sequence[float]) -> float:
     return max(0.0, DENSE - float(np.mean(farther))) if len(farther) else 0.0
 
 
-def shared_words(own: NDArray[np.int64], others: Sequence[NDArray[np.int64]]) -> Floats:
-    """Return the feature `shared_words`, `[candidates]`; 0 for a text without words."""
+def shared_words(own: NDArray[np.int64], others: Sequence[NDArray[np.int64]], *, head: int | None = None) -> Floats:
+    """Return the feature `shared_words`, `[candidates]`; 0 for a text without words. `head`: see `pair_features`."""
     if not others:
         return np.zeros(0)
     sizes = np.array([len(each) for each in others])
     everyone = np.concatenate([*others, own])
-    documents = np.bincount(everyone, minlength=_BUCKETS)
+    counted = others[:head]
+    # A word that none of them has counts as if one had it.
+    documents = np.maximum(np.bincount(np.concatenate([*counted, own]), minlength=_BUCKETS), 1)
     weights = np.zeros(_BUCKETS)
     # Inverse document frequency among anchor and candidates: a word that all of them have does not distinguish them.
-    weights[everyone] = np.log((len(others) + 2) / documents[everyone])
+    weights[everyone] = np.log((len(counted) + 2) / documents[everyone])
     of_anchor = np.zeros(_BUCKETS)
     of_anchor[own] = weights[own]
     candidate_of_word = np.repeat(np.arange(len(others)), sizes)

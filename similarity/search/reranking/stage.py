@@ -129,23 +129,17 @@ class SecondStage:
         count = sum(each.hit.company.id in head for each in hits)
         if self.ranker is None or not hits:
             return [ScoredHit(each, None) for each in hits]
-        probabilities = self._probabilities([each.hit for each in hits[:count]]) if count else np.zeros(0)
-        if len(hits) > count:
-            # Together with the head, because the weight of a word depends on all candidates in the same call.
-            probabilities = np.append(probabilities, self._probabilities([each.hit for each in hits])[count:])
+        probabilities = self._probabilities([each.hit for each in hits], head=count or None)
         cosines = np.array([each.hit.score for each in hits])
         order, probabilities = in_order(probabilities, cosines, [each.hit.company.id for each in hits], head=count)
         return [ScoredHit(hits[each], value) for each, value in zip(order, probabilities.tolist(), strict=True)]
 
-    def probability_of(self, hit: SimilarCompany) -> float | None:
-        """Return the probability of one company, wherever it is in the ranking, and even if it is not in it."""
+    def probability_of(self, hit: SimilarCompany, head: Sequence[SimilarCompany]) -> float | None:
+        """Return the probability that one company has or would have; `head`: that of the ranking without duplicates."""
         if self.ranker is None:
             return None
-        if self.keeps_order:
-            return rounded(float(self._probabilities([hit])[0]))
-        head, _ = self.split(self.candidates(self.head_size).hits)
         others = [each for each in head if each.company.id != hit.company.id]
-        *of_others, probability = self._probabilities([*others, hit]).tolist()
+        *of_others, probability = self._probabilities([*others, hit], head=len(head) or None).tolist()
         is_in_tail = len(others) == len(head) and bool(others) and hit.score < min(each.score for each in others)
         return rounded(min([probability, *of_others]) if is_in_tail else probability)
 
@@ -169,8 +163,12 @@ class SecondStage:
             request.generation.name, vector, k=count, filters=filters, exclude=request.excluded_ids
         )
 
-    def _probabilities(self, hits: Sequence[SimilarCompany]) -> Floats:
-        """Return the probability of each hit, `[hits]`. `hits` must not be empty, and `ranker` must not be None."""
+    def _probabilities(self, hits: Sequence[SimilarCompany], *, head: int | None = None) -> Floats:
+        """Return the probability of each hit, `[hits]`. `hits` must not be empty, and `ranker` must not be None.
+
+        `head`: how many hits are the head, whose words and cosines alone the others are compared with: their
+        probabilities do not depend on how many candidates are read. None for all.
+        """
         request, ranker = self.request, self.ranker
         assert ranker is not None  # noqa: S101  # the callers checked it
         if request.rank is Rank.COSINE:  # one anchor, and no feature but the cosine has a weight
@@ -182,7 +180,10 @@ class SecondStage:
                 company_features(each.described, request.schema, each.language),
                 companies,
                 cosines,
-                neighbour_cosines=self._neighbour_cosines(cosines) if ranker.sparsity or ranker.comparable else (),
+                neighbour_cosines=self._neighbour_cosines(cosines[:head])
+                if ranker.sparsity or ranker.comparable
+                else (),
+                head=head,
             )
             for each, cosines in zip(both, self._cosines(hits), strict=True)
         ]

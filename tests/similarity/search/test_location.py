@@ -1,6 +1,7 @@
 """Where a company is in a ranking, on a real embedded index: the rank of the pages, or what removes it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,13 @@ from similarity.company import EmbeddedCompany, Vector
 from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
+from similarity.model.ranker import Ranker
 from similarity.search.errors import UnknownCompany
 from similarity.search.location import Place, Removal, RemovedBy
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live
-from tests.factories import DIMENSION, make_embedded, unit_vector
+from tests.factories import DIMENSION, ENCODER_ID, make_embedded, unit_vector
 
 CALIBRATION = Calibration(slope=10.0, intercept=-5.0)
 MANY = 1_400
@@ -136,6 +138,39 @@ def test_the_probability_is_that_of_the_nearest_of_several_anchors(searcher: Sea
     for hit in searcher.search(question).hits[::10]:
         found = place(searcher, hit.company.id, question)
         assert (found.rank, found.probability) == (hit.rank, hit.probability)
+
+
+@pytest.mark.parametrize("place_in_ranking", [0, 150, 230])
+def test_the_probability_is_that_of_the_hit_also_beside_duplicates_and_at_a_minimum(
+    tmp_path: Path, place_in_ranking: int
+) -> None:
+    index = SqliteIndex(tmp_path / "index.db")
+    ranker = Ranker(encoder_id=ENCODER_ID, cosine=1.0, shared_words=5.0, intercept=-2.0)
+    add_live(index, "first", ranker=ranker)
+    words = ("Makes beer", "Makes wine and beer", "Sells cars", "Rents out cars and bikes", "Makes tools", "Sells wine")
+    index.upsert(
+        "first", [make_embedded("anchor", vector=at_cosine(1.0), description="Makes beer and rents out cars.")]
+    )
+    index.upsert(
+        "first",
+        [
+            make_embedded(
+                f"c{number}",
+                vector=at_cosine(0.95 - number / 1_000),
+                domain=f"c{number - number % 8 // 7}.com",  # each eighth is a duplicate
+                description=words[number % 8 // 7 or number % len(words)],
+            )
+            for number in range(400)
+        ],
+    )
+    searcher = Searcher(index)
+    question = Question(anchors=[Anchor(company="anchor")], k=250)
+    hit = searcher.search(question).hits[place_in_ranking]
+    at_limit = replace(question, min_probability=hit.probability)
+    assert hit.company.id in [each.company.id for each in searcher.search(at_limit).hits]
+    found = place(searcher, hit.company.id, at_limit)
+    assert (found.rank, found.probability, found.removals) == (hit.rank, hit.probability, ())
+    index.close()
 
 
 def test_without_an_encoder_the_facts_are_given_and_the_phrases_are_said_to_be_missing(searcher: Searcher) -> None:

@@ -93,6 +93,7 @@ def test_other_companies_of_the_name_are_named_in_a_warning(index: SqliteIndex, 
     assert ranking.warnings[0] == (
         "'alpha' is read as Alpha (a); it may also mean alpha-ltd (Alpha Ltd, Malta): use an id to choose"
     )
+    assert searcher.locate(about("b"), "alpha").warnings[0] == ranking.warnings[0]
 
 
 def test_anchors_negatives_and_exclusions_are_no_hits(searcher: Searcher) -> None:

@@ -12,7 +12,6 @@ from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company
 from similarity.encoder import TextEncoder
 from similarity.preparation.phrases import MOST_PHRASES
-from similarity.search.explanations import explanation
 from similarity.search.explanations.explanation import (
     MAX_PHRASES_PER_SIDE,
     Described,
@@ -25,7 +24,7 @@ from similarity.search.explanations.explanation import (
     occlusion_texts,
     shared_facts,
 )
-from similarity.text import TextSettings, embedding_text
+from similarity.text import CHARACTERS_PREPARED, TextSettings, embedding_text
 from tests.factories import make_company
 from tests.word_encoder import WordEncoder
 
@@ -136,18 +135,19 @@ def test_a_long_description_is_prepared_a_bounded_number_of_times(monkeypatch: p
     assert len(prepared) <= 1 + 2 * MOST_PHRASES
 
 
-def test_of_a_very_long_description_no_more_is_prepared_than_an_encoder_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explanation, "MAX_PREPARED_CHARACTERS", 500)
-    description = "The company was founded in 1950 by Ada Byron. They sell shoes. " + "They do it all. " * 50
+def test_of_a_very_long_description_no_more_is_prepared_than_preparation_reads() -> None:
+    description = "The company was founded in 1950 by Ada Byron. They sell shoes. " + "They do it all. " * 700
     texts = occlusion_texts(make_company(description=description), WordEncoder.text_settings)
-    assert max(map(len, texts.distinct())) <= 500
+    assert max(map(len, texts.distinct())) <= CHARACTERS_PREPARED
     # Without a phrase no more of the end is read than with it, or a sentence that preparation drops would seem read.
     assert texts.without[0] == texts.full
-    assert texts == occlusion_texts(make_company(description=description[:500]), WordEncoder.text_settings)
+    assert texts == occlusion_texts(
+        make_company(description=description[:CHARACTERS_PREPARED]), WordEncoder.text_settings
+    )
 
 
 def test_very_long_free_words_are_encoded_as_they_are() -> None:
-    text = "They sell shoes. " * (explanation.MAX_PREPARED_CHARACTERS // 10)
+    text = "They sell shoes. " * (CHARACTERS_PREPARED // 10)
     assert occlusion_texts(text, WordEncoder.text_settings).full == text
 
 
