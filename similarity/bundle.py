@@ -172,6 +172,13 @@ def _check_folder(folder: Path) -> None:
                 "An older index changes to it with: similarity generations reembed"
             )
         raise InvalidBundle(f"{folder} is not a folder; give the folder that contains {MANIFEST_FILE}")
+    # Before the entries: in a folder of bundles they are models, which nobody should be told to remove.
+    if not (folder / MANIFEST_FILE).is_file():
+        bundles = sorted(folder.glob(f"*/{MANIFEST_FILE}"))
+        hint = (
+            f"did you mean {bundles[0].parent}?" if bundles else "give a folder written by 'python -m training.export'"
+        )
+        raise InvalidBundle(f"{folder} is no bundle, because {MANIFEST_FILE} is missing; {hint}")
     for entry in folder.iterdir():
         if entry.is_symlink():
             raise InvalidBundle(f"{entry} is a link; copy the file itself into the bundle")
@@ -180,8 +187,6 @@ def _check_folder(folder: Path) -> None:
 
 
 def _read_manifest(path: Path) -> tuple[Manifest, dict[str, str]]:
-    if not path.is_file():
-        raise InvalidBundle(f"{path} is missing; give a folder written by 'python -m training.export'")
     if path.stat().st_size > _MAX_MANIFEST_BYTES:
         raise InvalidBundle(f"{path} has more than {_MAX_MANIFEST_BYTES:,} bytes; export the bundle again")
     try:

@@ -31,7 +31,7 @@ from scipy.special import expit
 from similarity.bundle import ModelBundle, write_manifest
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations.gate import MAX_LOSS
-from similarity.generations.relevance_labels import COMPETITOR, ndcg
+from similarity.generations.relevance_labels import COMPETITOR, ndcg, read_relevance_labels
 from similarity.index.opening import open_index
 from similarity.model.ranker import ENGLISH, ComparableWeights, Ranker
 from similarity.search.reranking.pair_features import PairFeatures
@@ -45,7 +45,6 @@ from training.data.ranking_pairs import (
     judged_anchors,
     peer_candidates,
     read_fact_corpus,
-    read_judgements,
     read_peers,
     unlabelled_candidates,
 )
@@ -276,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         bundle = ModelBundle.load(options.bundle)
         with closing(open_index(options.index)) as index:
             corpus = read_fact_corpus(index, encoder_id=bundle.encoder_id)
-        judgements = read_judgements(options.judged)
+        judgements = read_relevance_labels(options.judged)
         judged = judged_anchors(corpus, judgements, shares=SHARES, seed=options.seed)
         if not judged:
             raise InvalidInput(f"the index holds no pair of {options.judged}; pass the index with its companies")
@@ -294,7 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 pool = read_fact_corpus(index, encoder_id=bundle.encoder_id)
             metrics |= peers_out_of_fold(pool, read_peers(options.peers), ranker)
         if options.dev:
-            dev = judged_anchors(corpus, read_judgements(options.dev))
+            dev = judged_anchors(corpus, read_relevance_labels(options.dev))
             metrics |= measured(ranker, dev)
             if not options.without_gate:
                 require_no_worse(ranker, before, dev)

@@ -41,11 +41,15 @@ def audit(
     target = audit_target(Settings.from_environment(os.environ, index=index))
     wanted = hashed(typed_id(company)) if company else None
     begin = _time(since) if since else None
+    is_known = wanted is None
     for entry in read_entries(target):
+        is_known |= wanted == entry.get("company_sha256")
         if wanted not in (None, entry.get("company_sha256")) or (action and entry.get("action") not in action):
             continue
         if begin is None or entry["time"] >= begin:
             sys.stdout.write(_json(entry) if output is ListFormat.JSON else _line(entry))
+    if not is_known:
+        typer.echo(printable(f"no entry is of a company with the id {company!r}; case matters in ids"), err=True)
 
 
 def _json(entry: Mapping[str, Any]) -> str:

@@ -42,9 +42,10 @@ generations = typer.Typer(
 )
 generations.add_typer(maintenance)
 
+JUDGED = "Relevance labels (TSV: anchor, candidate, grade 0-2; or the file of similarity pairs)"
 JudgedOption = Annotated[
     Path | None,
-    typer.Option("--judged", help="Relevance labels (TSV: anchor, candidate, grade 0-2) that were not trained on"),
+    typer.Option("--judged", help=f"{JUDGED}, that were not trained on"),
 ]
 TrainedOnOption = Annotated[
     Path | None,
@@ -174,7 +175,7 @@ def copy(
 def gate(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The generation to evaluate")],
     *,
-    judged: Annotated[Path, typer.Option("--judged", help="Relevance labels (TSV: anchor, candidate, grade 0-2)")],
+    judged: Annotated[Path, typer.Option("--judged", help=JUDGED)],
     old: Annotated[str | None, typer.Option(help="Compare with this one [default: the live one]")] = None,
     trained_on: TrainedOnOption = None,
     floor: FloorOption = 0.5,
@@ -332,7 +333,8 @@ def _facts(report: "ReembedReport | Promotion", output: ListFormat) -> dict[str,
 
 
 def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None:
-    show_facts(_facts(report, output), output)
+    # With --no-promote, the report says that a generation is promoted only if it was live before.
+    show_facts(_facts(report, output) | {"promoted": report.promoted and promote}, output)
     if report.rejected:
         fail(f"{len(report.rejected):,} documents cannot be stored in {report.generation}, so it did not go live")
     if report.refusal:

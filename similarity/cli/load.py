@@ -207,11 +207,13 @@ def print_warnings(report: "LoadReport", rejected: "RejectsFile") -> None:
     for warning in rejected.first_warnings:
         typer.echo(f"  {printable(warning)}")
     for name, text in report.decimal_commas.items():
-        if name in report.ambiguous_values or name in report.ignored_values:
+        thousands = report.thousands_commas[name]
+        if thousands or name in report.ambiguous_values or name in report.ignored_values:
             typer.echo(
                 printable(
                     f"warning: {name} has numbers with a decimal comma, such as {text!r:.40}; values like 1.200 are "
-                    "read as 1.2 and values like 12,5 are ignored: write 1200 and 12.5, and load the file again"
+                    f"read as 1.2, values like 1,234 as 1234 (here {thousands:,}), and values like 12,5 are ignored: "
+                    "write 1200, 1.234 and 12.5, and load the file again"
                 )
             )
     if report.lost_to_invalid_values:

@@ -1,10 +1,12 @@
 """Relevance labels of pairs of companies, and nDCG of a ranking by these labels.
 
 A file of labels is a table (TSV or CSV, plain or gzipped) with the columns anchor, candidate and grade:
-2 competitor, 1 related, 0 other business. Anchors and candidates are ids of companies in the index.
+2 competitor, 1 related, 0 other business. Anchors and candidates are ids of companies in the index. The file that
+`similarity pairs` writes is read too: its label positive is grade 2, and negative is grade 0.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,16 +24,18 @@ GAINS = {0: 0.0, 1: 1.0, 2: 3.0}
 COMPETITOR = 2
 NDCG_DEPTH = 10
 COLUMNS = ("anchor", "candidate", "grade")
+VERDICT_COLUMNS = {"anchor_id": "anchor", "hit_id": "candidate", "label": "grade"}
+VERDICT_GRADES = {"positive": COMPETITOR, "negative": 0}
 
 
 def read_relevance_labels(path: Path) -> dict[str, dict[str, int]]:
-    """Read anchor -> candidate -> grade from a plain or gzipped TSV or CSV file.
+    """Read anchor -> candidate -> grade from a plain or gzipped TSV or CSV file, or from a file of `similarity pairs`.
 
     Raises:
         InvalidInput: the file does not exist, lacks a column, or has an invalid row; the message gives its number.
     """
     labels: dict[str, dict[str, int]] = {}
-    for row in read_rows(path):
+    for row in _judged_rows(path):
         anchor, candidate, grade = _label(row, path)
         known = labels.setdefault(anchor, {}).setdefault(candidate, grade)
         if known != grade:
@@ -62,6 +66,16 @@ def ndcg_of_gains(scores: NDArray[np.floating], gains: NDArray[np.floating]) -> 
     _, place, ties = np.unique(-scores, return_inverse=True, return_counts=True)
     shared = np.bincount(place, weights=gains) / ties
     return float(np.repeat(shared, ties)[: len(discounts)] @ discounts) / ideal
+
+
+def _judged_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows with the names and grades of relevance labels; without pairs on which people disagree."""
+    for row in read_rows(path):
+        if "anchor_id" not in row.record:
+            yield row
+        elif label := row.record.get("label"):
+            record = {new: row.record[old] for old, new in VERDICT_COLUMNS.items() if old in row.record}
+            yield replace(row, record=record | {"grade": VERDICT_GRADES.get(str(label), label)})
 
 
 def _label(row: Row, path: Path) -> tuple[str, str, int]:

@@ -27,6 +27,8 @@ SHORT_NUMBER_CHARACTERS = 5
 SHORT_WORD_CHARACTERS = 3
 HASH_CHARACTERS = 32
 PSEUDONYM_CHARACTERS = 12
+WORDS_FOR_AND = ("and", "und", "et", "y")
+"""Words that texts have instead of the "&" of a name."""
 
 # Between the words of "KelvoDrimpax".
 _CAMEL_CASE = re.compile("(?<=[a-zа-я])(?=[A-ZА-Я])")
@@ -134,6 +136,15 @@ def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
         for spelling in {form, several, joined, _APOSTROPHE.sub("", form)}:
             if phrase := _phrase(spelling):
                 yield _stored_length(phrase, is_distinctive=is_distinctive), phrase
+        words = words_of(form)
+        for word in WORDS_FOR_AND if " & " in form and len(words) > 1 else ():
+            spelled = words_of(form.replace(" & ", f" {word} "))
+            # "H and M" in a text means H & M, "h and m" does not: that is compared with whole values only.
+            has_letter = is_distinctive and min(map(len, words)) == 1
+            folded = [each.casefold() for each in spelled]
+            yield NOT_IN_TEXTS if has_letter else _stored_length(folded, is_distinctive=is_distinctive), folded
+            if has_letter:
+                yield len(spelled), spelled
     shortest = words_of(min((form for form, is_distinctive in forms.items() if is_distinctive), key=len, default=""))
     parts = [part for word in shortest for part in _parts(word)]
     if len(parts) > len(shortest):

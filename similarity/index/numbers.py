@@ -38,6 +38,9 @@ GROUPED_PATTERN = re.compile(
 )
 # "1.200" is 1.2 in English and 1200 in German.
 AMBIGUOUS_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+# "1,234" is 1234 in English and 1.234 in German, but "2,5" and "0,500" are certain.
+THOUSANDS_COMMA = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
+DECIMAL_COMMA = re.compile(f"(?!{THOUSANDS_COMMA.pattern}\\Z)[+-]?[0-9]+,[0-9]+")
 # Of a date, the year is stored, so that a range of years finds it. A text such as "2010-12" may be two years.
 DATE_PATTERN = re.compile(r"([12][0-9]{3})-[01][0-9]-[0-3][0-9](?:[T ].*)?")
 # No digit is tried twice: a cell may have millions of them.

@@ -21,9 +21,14 @@ IS_BINARY = "the file is not a text: its first line has control characters; is i
 SEPARATOR_HINT = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)
 BINARY = re.compile("[\0-\x08\x0e-\x1f]")
 LINE_END = re.compile("\r\n|\r|\n")
+EMPTY_CELLS = ",;\t| \r\n"
 MAX_HEADER_LINES = 100
+MAX_EMPTY_LINES = 100
+"""Limit of empty lines above the column names."""
 HEADER_NOT_CLOSED = "a quotation mark in the line of the column names is not closed; add or remove one"
 MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+FIRST_LINES = 20
+"""Number of lines below the column names that show whether each row ends with a delimiter."""
 NOT_CLOSED = "its last quoted text is not closed: a quotation mark is missing, or one inside the text is not doubled"
 NOT_DOUBLED = "a quotation mark inside a quoted text must be doubled"
 
@@ -71,14 +76,18 @@ class LinesOfRow:
 def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
     """Yield the rows below the column names. `suffix`: ".tsv" if tabs separate the values, otherwise they are found.
 
-    A row whose values are all blank is left out, and so are values in columns without a name at the end.
+    A row whose values are all blank is left out, and so are values in columns without a name at the end. If each row
+    ends with a delimiter and the column names do not, there is one such column.
 
     Raises:
         InvalidInput: the first line does not name the columns.
     """
     csv.field_size_limit(MAX_LINE)
     header, delimiter, number = csv_header(lines, suffix)
-    kept = LinesOfRow(lines, number=number)
+    first = list(itertools.islice(lines, FIRST_LINES))
+    if _end_with_delimiter(first, len(header), delimiter):
+        header = [*header, ""]
+    kept = LinesOfRow(itertools.chain(first, lines), number=number)
     reader = csv.reader(kept, delimiter=delimiter, strict=True)
     for number in itertools.count(1):
         try:
@@ -98,21 +107,21 @@ def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
 
 
 def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
-    """Return the column names in the first line, the delimiter, and how many lines were read.
+    """Return the column names in the first line that is not empty, the delimiter, and how many lines were read.
 
     A line break in a quoted name becomes a blank. The last names may be empty. A line `sep=;` before them,
     which names the delimiter, is read too.
     """
-    first_line, count = next(lines, ""), 1
+    first_line, start = _first_line(lines, 0)
     hint = SEPARATOR_HINT.fullmatch(first_line)
     if hint:
-        first_line, count = next(lines, ""), 2
+        first_line, start = _first_line(lines, start)
     if len(first_line) > MAX_LINE:
         raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
     if BINARY.search(first_line):
         is_utf_16 = first_line.count("\0") > len(first_line) / 3  # every second byte of Western letters
         raise InvalidInput(IS_UTF_16 if is_utf_16 else IS_BINARY)
-    text = first_line
+    text, count = first_line, start
     while True:
         delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=text.count)
         delimiter = hint[1] if hint else delimiter
@@ -120,7 +129,7 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
             break
         line, count = next(lines, ""), count + 1
         text += line
-        if not line or count > MAX_HEADER_LINES or len(text) > MAX_LINE:
+        if not line or count - start > MAX_HEADER_LINES or len(text) > MAX_LINE:
             raise InvalidInput(HEADER_NOT_CLOSED)
     try:
         # A name that goes on over several lines may have swallowed rows: another quotation mark then contradicts.
@@ -140,6 +149,28 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     if len(set(named)) < len(named):
         raise InvalidInput(names_twice(named, "first line"))
     return header, delimiter, count
+
+
+def _end_with_delimiter(lines: Sequence[str], columns: int, delimiter: str) -> bool:
+    """Return whether each of the first rows has more values than `columns`, the last of which is empty.
+
+    One such row alone may have a text with a delimiter that needs quotes.
+    """
+    try:
+        rows = [row for row in csv.reader(lines, delimiter=delimiter) if any(row)]
+    except csv.Error:
+        return False
+    whole = rows[:-1] if len(lines) == FIRST_LINES else rows  # the last may go on
+    return bool(whole) and all(len(row) > columns and not row[-1].strip() for row in whole)
+
+
+def _first_line(lines: Iterator[str], count: int) -> tuple[str, int]:
+    """Return the next line that is not empty, "" if there is none, and `count` plus the number of lines read."""
+    for line in itertools.islice(lines, MAX_EMPTY_LINES + 1):
+        count += 1
+        if line.strip(EMPTY_CELLS):
+            return line, count
+    return "", count
 
 
 def named_columns(header: Sequence[str]) -> list[str]:

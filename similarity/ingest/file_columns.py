@@ -10,7 +10,7 @@ from similarity.formats.excel_files import also_sheets, read_sheet
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.encodings import is_unicode
-from similarity.ingest.files import columns_and_sheets, is_json, late_columns
+from similarity.ingest.files import columns_and_sheets, in_an_object, is_json, late_columns
 from similarity.ingest.records import (
     COMPANY_FIELDS,
     FALLBACK_COLUMNS,
@@ -31,7 +31,6 @@ NOT_UTF_8 = (
     "; these names are not UTF-8: save the file as UTF-8 (in Excel: CSV UTF-8; in a shell, for Japanese: "
     "iconv -f SHIFT_JIS -t UTF-8 FILE)"
 )
-IN_AN_OBJECT = "; if this holds the list of companies, write only the list into the file (jq '.[]')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,8 @@ def file_columns(
     existing = [*first, *(column for column, is_member in late.items() if not is_member)]
     try:
         found = match_columns(existing, columns, known=known, others=others)
-        _check_columns(found, existing, late, alone=IN_AN_OBJECT if is_json(path) else IS_TITLE)
+        advice = in_an_object(path) if is_json(path) else IS_TITLE if len(first) == 1 else ""
+        _check_columns(found, existing, late, advice=advice)
         _refuse_mixed(found, columns, set(late))
     except InvalidInput as error:
         raise InvalidInput(f"{error}{also_sheets(sheets)}") from None
@@ -194,10 +194,10 @@ def match_columns(
     )
 
 
-def _check_columns(found: FileColumns, existing: Sequence[str], late: Collection[str], *, alone: str) -> None:
+def _check_columns(found: FileColumns, existing: Sequence[str], late: Collection[str], *, advice: str) -> None:
     """Raise InvalidInput if the file lacks a required column or one that the user named.
 
-    `alone`: what to do if the file has only one column.
+    `advice`: what may be wrong with the file.
     """
     used = dict(found.used)
     required = ("id",) if "deleted" in used else REQUIRED  # a row that deletes a company needs only its id
@@ -206,13 +206,13 @@ def _check_columns(found: FileColumns, existing: Sequence[str], late: Collection
         names = " or ".join(map(repr, missing))
         raise InvalidInput(
             f"there is no column {names}; give {'its name' if len(missing) == 1 else 'their names'} with {options}"
-            f"{NO_IDS if 'id' in missing else ''}; {_list(existing, alone)}"
+            f"{NO_IDS if 'id' in missing else ''}; {_list(existing, advice)}"
         )
     for name, column in found.used:
         is_member = name.startswith(ATTRIBUTE) and f"{ATTRIBUTE}{column}" in late
         if column not in existing and column not in late and not is_member:
             field_name = name.removeprefix(ATTRIBUTE)
-            raise InvalidInput(f"there is no column {column!r} for {field_name}; {_list(existing, alone)}")
+            raise InvalidInput(f"there is no column {column!r} for {field_name}; {_list(existing, advice)}")
 
 
 def _refuse_mixed(found: FileColumns, columns: Columns, late: Collection[str]) -> None:
@@ -258,6 +258,6 @@ def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: s
     return next(iter(found), "")
 
 
-def _list(existing: Sequence[str], alone: str) -> str:
-    advice = alone if len(existing) == 1 else "" if all(map(is_unicode, existing)) else NOT_UTF_8
+def _list(existing: Sequence[str], advice: str) -> str:
+    advice = advice or ("" if all(map(is_unicode, existing)) else NOT_UTF_8)
     return f"the file has the columns: {', '.join(existing) or 'none'}{advice}"

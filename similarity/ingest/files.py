@@ -17,7 +17,7 @@ from similarity.formats.excel_files import IS_OLE, OLE_MAGIC, ZIP_MAGIC, open_sh
 from similarity.formats.plain_values import UnreadableValue
 from similarity.ingest.csv_rows import csv_header, csv_rows, named_columns, names_twice
 from similarity.ingest.encodings import OnNote, as_utf_8
-from similarity.ingest.json_rows import json_rows
+from similarity.ingest.json_rows import BLOCK, json_rows, list_in_object
 from similarity.ingest.lines import bounded_lines, unpacked
 from similarity.ingest.records import column_names_of
 from similarity.ingest.rows import REPEATED_HEADER, Row, repeats_header
@@ -136,8 +136,15 @@ def _column_names(path: Path) -> list[str]:
         reason = "it has no rows with fields"
         if reasons:
             reason = f"none of its first {len(reasons)} rows can be read ({reasons[0]})"
-        raise InvalidInput(f"{path} has no companies: {reason}")
+        raise InvalidInput(f"{path} has no companies: {reason}{in_an_object(path)}")
     return list(names)
+
+
+def in_an_object(path: Path) -> str:
+    """Return how to read a JSON file that is an object with the list of companies; empty if it is none."""
+    with _opened(path) as stream:
+        begin = _lines(stream, name=path.name).read(BLOCK)
+    return list_in_object(begin.decode("utf-8-sig", "replace"))
 
 
 def _names_of_schema(schema: "pyarrow.Schema") -> list[str]:

@@ -7,6 +7,7 @@ unknown.
 import codecs
 import json
 import re
+import shlex
 from collections import deque
 from collections.abc import Iterator
 from typing import IO
@@ -21,6 +22,8 @@ MAX_BLANK_LINES = 1_000
 """Limit of blank lines before an array."""
 BLOCK = 1 << 20
 BLANKS = re.compile(r"[ \t\r\n]*")
+MEMBER = re.compile(r'\s*[{,]\s*("(?:[^"\\]|\\.)*")\s*:\s*(\[\s*\{)?')
+"""A member of an object; group 2 if it is a list of objects."""
 ONE_PER_LINE = "each line must be one object, or the file one array of objects (jq -c . writes one object per line)"
 
 
@@ -39,6 +42,24 @@ def json_rows(stream: IO[bytes], *, name: str) -> Iterator[Row]:
         yield from _items(stream, b"".join(first), name)
     else:
         yield from _lines(stream, first)
+
+
+def list_in_object(text: str) -> str:
+    """Return how to read the list of objects that is a member of an object; empty if the object has none.
+
+    `text`: the begin of a file that is one object.
+    """
+    place = 0
+    while member := MEMBER.match(text, place):
+        if member[2]:
+            name = member[1].strip('"')
+            path = shlex.quote(f".{name if name.isascii() and name.isidentifier() else member[1]}[]")
+            return f"; if the companies are in the list {name!r:.80}, write only them into the file (jq -c {path})"
+        try:
+            _, place = json.JSONDecoder().raw_decode(text, member.end())
+        except (ValueError, RecursionError):  # cut off
+            break
+    return ""
 
 
 def _is_array(line: bytes, name: str) -> bool:

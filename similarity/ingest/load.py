@@ -22,13 +22,17 @@ from similarity.company import (
     version_of,
 )
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
+from similarity.index.attributes import AttributeType
+from similarity.index.numbers import DECIMAL_COMMA, THOUSANDS_COMMA
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.field_values import clean_text
 from similarity.ingest.files import read_rows
 from similarity.ingest.records import (
+    NESTED,
     Change,
     Columns,
     ParsedRecord,
+    attribute_values,
     lost_to_invalid_values,
     parse_record,
     removed_fields,
@@ -56,12 +60,11 @@ class LoadReport:
     """The counts of a load, where `rows` is the sum of `outcomes`.
 
     `deleted` counts the companies that were deleted. `missing` counts those of them that a sync deleted because the
-    file lacks them, and `failed_deletes` those that it could not delete because the store failed.
-    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values`
-    the values that were kept but may mean something else, such as the number "1.200". `decimal_commas` has, for each
-    field whose numbers certainly have decimal commas, one of these numbers. `removed_values` counts, by field, the
-    companies that lost a value because their row has no column for it, `lost_to_invalid_values` those that lost it
-    because the new value is invalid. `notes` are remarks on the file, such as its encoding.
+    file lacks them, and `failed_deletes` those that it could not delete because the store failed. By field,
+    `ignored_values` counts the invalid values of accepted companies, `ambiguous_values` the values that were kept but
+    may mean something else, such as "1.200", `thousands_commas` those such as "1,234", `removed_values` the companies
+    that lost a value because their row has no column for it, and `lost_to_invalid_values` those whose new value is
+    invalid. `decimal_commas` has a number of each field that has decimal commas. `notes`: remarks on the file.
     """
 
     rows: int = 0
@@ -69,6 +72,7 @@ class LoadReport:
     ignored_values: Counter[str] = field(default_factory=Counter)
     ambiguous_values: Counter[str] = field(default_factory=Counter)
     decimal_commas: dict[str, str] = field(default_factory=dict)
+    thousands_commas: Counter[str] = field(default_factory=Counter)
     removed_values: Counter[str] = field(default_factory=Counter)
     lost_to_invalid_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
@@ -277,6 +281,11 @@ def note_warnings(
         rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
     for name, text in parsed.decimal_commas.items():
         report.decimal_commas.setdefault(name, text)
+    for name, raw in attribute_values(row.record, columns).items():
+        if isinstance(raw, str) and columns.schema.types.get(name) == AttributeType():
+            if DECIMAL_COMMA.fullmatch(raw.strip()):
+                report.decimal_commas.setdefault(f"{NESTED}{name}", raw.strip())
+            report.thousands_commas[f"{NESTED}{name}"] += bool(THOUSANDS_COMMA.fullmatch(raw.strip()))
 
 
 def _load_rows(

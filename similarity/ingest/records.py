@@ -37,6 +37,7 @@ COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
 FALLBACK_COLUMNS = {"domain": "website"}
 FIELD_SYNONYMS = {column: name for name, column in FALLBACK_COLUMNS.items()}
 SEPARATORS = re.compile(r"[\s_-]+")
+WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0")
 NESTED = "attributes."
 
 
@@ -231,7 +232,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         attributes=attributes,
     )
     change = VersionedCompany(company=company, version=version, untimed=untimed)
-    if warning := _id_warning(columns.value(record, "id"), text["id"]):
+    if warning := _id_warning(text["id"]):
         warnings += (warning,)
         ambiguous.add("id")
     # Names of companies have commas, so aliases get no warning.
@@ -246,11 +247,11 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     )
 
 
-def _id_warning(value: object, company_id: str) -> str:
+def _id_warning(company_id: str) -> str:
     if company_id.casefold() in MISSING:  # NAN is a ticker, too
         return f"id: {company_id!r} is usually a missing value; companies of one id replace each other"
-    # A data frame makes floats of whole numbers if one of them is missing.
-    if isinstance(value, float) and value.is_integer():
+    # A data frame makes floats of whole numbers if one of them is missing, and may have written them as text.
+    if WHOLE_FLOAT.fullmatch(company_id):
         return f"id: {company_id!r} is a number with a decimal point; {company_id.removesuffix('.0')!r} is another id"
     return ""
 

@@ -34,6 +34,7 @@ from similarity.company import utc_now
 from similarity.errors import AuditUnavailable, InvalidInput
 from similarity.feedback.opening import workspace_file
 from similarity.formats.json_text import read_json
+from similarity.generations.plan import made_since, previous_generations
 from similarity.index.attributes import AttributeSchema
 from similarity.index.opening import is_url
 from similarity.index.protocol import CompanyIndex, Generation
@@ -211,7 +212,11 @@ class _Audited:
             self._index.promote(name, **named)
 
     def rollback(self, **named: Any) -> Generation:
-        with self._audit.recorded(Action.ROLLBACK, who=self._who) as act:
+        previous = previous_generations(self._index)
+        # Without force, only `promote` makes a newer generation live by a rollback: one that was rolled back.
+        is_newer = previous and previous[0].name in made_since(self._index, self._index.live().name)
+        action = Action.PROMOTE if is_newer and not named.get("force") else Action.ROLLBACK
+        with self._audit.recorded(action, who=self._who) as act:
             generation = self._index.rollback(**named)
             act.subject = generation.name
         return generation

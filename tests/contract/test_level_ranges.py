@@ -79,11 +79,15 @@ def test_a_body_takes_levels_as_limits(sized: CompanyIndex) -> None:
         ("attributes.size>=3", "'3' is not a level of attributes.size"),
         ("attributes.size>mega", "no level of attributes.size is in this range"),
         (
-            "attributes.staff>=many",
-            "'many' is not a number, and attributes.staff is not declared as an ordinal .declared: size",
+            "attributes.other<few",
+            "'few' is not a number, and attributes.other is not declared as an ordinal .declared: size",
         ),
-        ("attributes.other<few", "'few' is not a number"),
-        ("attributes.staff>=2026-01-01", r"'2026-01-01' is not a number, .* \(of a date, its year\), .*:number"),
+        (
+            "attributes.staff>=12,500",
+            "'12,500' is not a number, and attributes.staff is declared as one; write a number",
+        ),
+        ("attributes.staff>=2026-01-01", r"'2026-01-01' is not a number, .* \(of a date, its year\)$"),
+        ("attributes.other>=2026-01-01", r"'2026-01-01' is not a number, .* \(of a date, its year\), .*:number"),
     ],
 )
 def test_other_limits_are_refused(sized: CompanyIndex, text: str, message: str) -> None:

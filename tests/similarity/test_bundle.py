@@ -197,3 +197,10 @@ def test_a_store_with_two_bundles_asks_which(tmp_path: Path) -> None:
     write_tiny_bundle(tmp_path / "b")
     with pytest.raises(InvalidBundle, match=r"several bundles \(a, b\)"):
         only_bundle([tmp_path])
+
+
+def test_a_folder_of_bundles_names_a_bundle_and_tells_nobody_to_remove_it(tmp_path: Path) -> None:
+    write_tiny_bundle(tmp_path / "models" / "a")
+    with pytest.raises(InvalidBundle, match=r"models is no bundle.* did you mean .*models/a\?") as refusal:
+        ModelBundle.load(tmp_path / "models")
+    assert "remove" not in str(refusal.value)

@@ -11,13 +11,14 @@ from scipy.special import expit
 from similarity.bundle import ModelBundle, write_manifest
 from similarity.company import Company
 from similarity.encoder import TextEncoder
+from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.index.sqlite import SqliteIndex
 from similarity.text import embedding_text
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
 from tests.tiny_bundle import write_tiny_bundle
-from training.data.ranking_pairs import components, read_judgements, read_peers
+from training.data.ranking_pairs import components, read_peers
 from training.rank import fit_logistic, main
 
 TRADES = ("anvils", "boats", "clocks")
@@ -105,7 +106,7 @@ def test_verdicts_are_judged_pairs(folder: Path) -> None:
     ]
     rows = [*verdicts, {"anchor_id": "c00", "hit_id": "c40", "label": ""}]
     (folder / "feedback.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    judged = read_judgements(folder / "feedback.jsonl")
+    judged = read_relevance_labels(folder / "feedback.jsonl")
     assert (judged["c00"]["c03"], judged["c00"]["c04"], "c40" in judged["c00"]) == (2, 0, False)
     run(folder, "feedback.jsonl")
     assert ModelBundle.load(folder / "bundle").manifest.ranker is not None

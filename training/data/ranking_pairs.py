@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from similarity.company import Company, DeletedCompany
 from similarity.errors import InvalidInput
-from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, read_relevance_labels
+from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.files import read_rows
 from similarity.search.reranking.pair_features import (
@@ -27,8 +27,6 @@ from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.stage import HEAD, SAME_INDUSTRY_CANDIDATES
 
 Floats: TypeAlias = NDArray[np.float64]
-GRADES = {"positive": COMPETITOR, "negative": 0}
-"""Grades of the labels that verdicts become."""
 MIN_VOTES = 2
 """Lists of peers that must name two companies together."""
 
@@ -141,27 +139,6 @@ def peer_candidates(corpus: FactCorpus, anchor: str) -> tuple[list[str], PairFea
     of_industry = _nearest(np.where(same, cosines, -2.0), SAME_INDUSTRY_CANDIDATES)
     candidates = np.array(list(dict.fromkeys([*nearest.tolist(), *of_industry.tolist()])))
     return [corpus.companies[each].id for each in candidates], _features(corpus, row, candidates, cosines, nearest)
-
-
-def read_judgements(path: Path) -> RelevanceLabels:
-    """Return judged pairs from rows of anchor, candidate and grade, or from verdicts that `similarity pairs` wrote.
-
-    Of verdicts, unlabelled rows are left out.
-
-    Raises:
-        InvalidInput: the file is missing, a row is invalid, or there is no label.
-    """
-    first = next(read_rows(path), None)
-    if first is None or "anchor_id" not in first.record:
-        return read_relevance_labels(path)
-    judged: dict[str, dict[str, int]] = {}
-    for row in read_rows(path):
-        grade = GRADES.get(str(row.record.get("label") or ""))
-        if grade is not None:
-            judged.setdefault(str(row.record["anchor_id"]), {})[str(row.record["hit_id"])] = grade
-    if not judged:
-        raise InvalidInput(f"{path} has no labelled pair; judge hits first")
-    return judged
 
 
 def read_peers(path: Path) -> dict[str, frozenset[str]]:

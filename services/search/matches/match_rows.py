@@ -15,7 +15,7 @@ from similarity.ingest.encodings import as_utf_8, is_unicode
 from similarity.ingest.files import read_stream
 from similarity.ingest.records import column_key
 from similarity.search.countries import country_code
-from similarity.search.names.comparison import core_of, is_domain
+from similarity.search.names.comparison import is_domain
 
 from ..wire.problem_documents import Problem, invalid_request, reason_of
 from ..wire.strict_json import strict_json
@@ -139,9 +139,8 @@ def rows_of_table(raw: bytes) -> ListRows:
 def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or both, separated by tabs.
 
-    A country after the last comma of a name ("Delta, USA") is the row's country. A leading number ("1. Delta") and a
-    ticker in brackets at the end are left out, and so is a first line that only names columns. A line that names
-    several columns makes it a table (`rows_of_table`).
+    A leading number ("1. Delta") and a ticker in brackets at the end are left out, and so is a first line that only
+    names columns. A line that names several columns makes it a table (`rows_of_table`).
 
     Raises:
         Problem: the text cannot be read, or there are no lines or too many.
@@ -220,8 +219,7 @@ def _cells(line: str) -> dict[str, str]:
     # "Booking.com" may be a name too; an address with a path or an @ is not.
     bare = [cell for cell in websites if "/" not in cell and "@" not in cell]
     name_cell = next(iter(names + bare), "")
-    name, country = _without_country(without_ticker(name_cell))
-    return {"name": name, "domain": next(iter(websites), ""), "country": country}
+    return {"name": without_ticker(name_cell), "domain": next(iter(websites), "")}
 
 
 def without_ticker(name: str) -> str:
@@ -252,15 +250,6 @@ def without_additions(name: str) -> str:
 def _without_number(line: str) -> str:
     number = LINE_NUMBER.match(line)
     return line[number.end() :] if number else line
-
-
-def _without_country(name: str) -> tuple[str, str]:
-    """Return a name and the country after its last comma. A legal form is no country, although "SA" is Saudi Arabia."""
-    if len(name) > MAX_NAME_CHARACTERS:  # it is refused later
-        return name, ""
-    before, _, after = (part.strip() for part in name.rpartition(","))
-    is_country = before and country_code(after) and core_of(name) != core_of(before)
-    return (before, after) if is_country else (name, "")
 
 
 def _columns(record: Mapping[str, object]) -> dict[str, str]:

@@ -29,7 +29,8 @@ def with_levels(index: CompanyIndex, generation: str, filters: Sequence[FieldFil
         if declared.levels:
             changed += _by_values(asked, declared, index.field_values(generation, asked.field))
         else:
-            _refuse_words(asked, [name.removeprefix(ATTRIBUTE) for name, type_ in types.items() if type_.levels])
+            ordinals = [name.removeprefix(ATTRIBUTE) for name, type_ in types.items() if type_.levels]
+            _refuse_words(asked, ordinals, is_number=asked.field in types)
             changed.append(asked)
     return changed
 
@@ -75,11 +76,14 @@ def _listed(declared: AttributeType) -> str:
     return f"its levels, from the lowest, are {', '.join(declared.levels)}"
 
 
-def _refuse_words(asked: FieldFilter, ordinals: Sequence[str]) -> None:
+def _refuse_words(asked: FieldFilter, ordinals: Sequence[str], *, is_number: bool) -> None:
     for limit in asked.limits.values():
         if isinstance(limit, str):
+            advice = "write a number such as 100, -2.5 or 1e6 (of a date, its year)"
+            if is_number:
+                raise InvalidFilter(f"{limit!r:.80} is not a number, and {asked.field} is declared as one; {advice}")
             raise InvalidFilter(
                 f"{limit!r:.80} is not a number, and {asked.field} is not declared as an ordinal (declared: "
-                f"{', '.join(ordinals) or 'none'}); write a number such as 100, -2.5 or 1e6 (of a date, its year), or "
+                f"{', '.join(ordinals) or 'none'}); {advice}, or "
                 "declare its type when you load (--attribute NAME:number, or NAME:ordinal=LOW,...,HIGH)"
             )

@@ -4,9 +4,18 @@ from collections.abc import Collection, Iterable
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
-from similarity.search.names.comparison import MIN_JOINED_LETTERS, contains_core, cores_of, name_similarity, words_of
+from similarity.preparation.masking import GROUP_WORDS
+from similarity.search.countries import is_same_country
+from similarity.search.names.comparison import (
+    MIN_JOINED_LETTERS,
+    contains_core,
+    core_of,
+    cores_of,
+    name_similarity,
+    words_of,
+)
 from similarity.search.names.confidence import RARE_AT_START
-from similarity.search.names.rows import Match
+from similarity.search.names.rows import ListedCompany, Match
 from similarity.search.names.words import names_with
 
 MAX_BY_WORDS = 3
@@ -30,7 +39,7 @@ def prominent_first(companies: Iterable[Company], core: str, schema: AttributeSc
         for each in prominent
         if _has_words(core, cores_of(each)) or _tells(core, each.description) or _is_website_of(core, each.domain)
     ]
-    return largest_first(telling, schema)
+    return largest_first(sorted(telling, key=lambda each: -_likeness_of(core, cores_of(each))), schema)
 
 
 def largest_first(companies: Iterable[Company], schema: AttributeSchema) -> list[Company]:
@@ -54,6 +63,14 @@ def no_match(
     if candidates:
         return Match(candidates=candidates, miss=f"no company has that name; the nearest is {candidates[0].name!r}")
     return Match(miss="no company has that name or a similar one")
+
+
+def contradicted(row: ListedCompany, company: Company, found: Collection[Company], schema: AttributeSchema) -> Match:
+    """Return the miss of a row whose name is that of `company` in another country."""
+    similar = most_similar(core_of(row.name), found, schema)
+    same_country = [each for each in similar if is_same_country(each.country, row.country)]
+    problem = f"{company.name!r} is in {company.country} and the row in {row.country!r}"
+    return Match(candidates=(*same_country, company), miss=f"{problem}; choose one, or give its domain")
 
 
 def is_named_alike(core: str, company: Company) -> bool:
@@ -101,8 +118,11 @@ def _likeness_of(core: str, cores: Iterable[str]) -> float:
 def _likeness(core: str, other: str) -> float:
     """Return the similarity of two cores, or of the first words of the other ("spotfy", Spotify Technology).
 
-    The other may also begin with the core ("starb", Starbucks).
+    The other may also begin with the core ("starb", Starbucks). A word such as "group" may be joined to it ("citi",
+    Citigroup, but not CITIC).
     """
+    if other in {f"{core}{word}" for word in GROUP_WORDS}:
+        return FIRST_WORDS_LIKENESS
     beginning = " ".join(other.split()[: len(core.split())])
     begun = BEGUN_LIKENESS if len(core) >= MIN_BEGUN_LETTERS and other.startswith(core) else 0.0
     return max(name_similarity(core, other), FIRST_WORDS_LIKENESS * name_similarity(core, beginning), begun)

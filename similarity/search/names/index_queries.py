@@ -1,17 +1,23 @@
 """The queries by which companies of a similar name are found in an index, and the ids and domains of a name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, name_key
 from similarity.index.protocol import CompanyIndex
-from similarity.search.names.comparison import is_short
+from similarity.search.duplicates import WIDELY_SHARED
+from similarity.search.names.comparison import cores_of, has_initials, is_short
+from similarity.search.names.rows import not_as_id
 
 MAX_SHORTER_QUERIES = 4
 MAX_LISTINGS = 10
-# "NASDAQ:AAPL", "AAPL US", "AAPL US Equity"
-WITH_EXCHANGE = re.compile(r"[A-Za-z]{2,10}: ?(?P<after>[\w.-]+)|(?P<before>[A-Z0-9]{1,6}) [A-Z]{2}(?: Equity)?")
+# "NASDAQ:AAPL", "AAPL US", "AAPL US Equity"; Reuters writes the tickers of New York as "NKE.N" and "AAPL.O".
+WITH_EXCHANGE = re.compile(
+    r"[A-Za-z]{2,10}: ?(?P<after>[\w.-]+)|(?P<before>[A-Z0-9]{1,6})(?: [A-Z]{2}(?: Equity)?|(?<=[A-Z])\.[NO])"
+)
+# "RELIANCE.NS", "AMXL.MX" and "PETR4" have a class letter or number at the end, or none.
+TICKER_IN_CAPITALS = re.compile(r"(?P<ticker>[A-Z0-9]{3,10})(?P<exchange>\.[A-Z]{1,2})|(?P<brazilian>[A-Z]{4}\d{1,2})")
 TICKER = re.compile(r"\d{3,7}|[A-Za-z]\w{1,4}")
 WITH_CLASS = re.compile(r"([A-Za-z]{1,5})[./ -][A-Za-z]{1,2}")
 WITH_CLASS_LETTER = re.compile(r"([A-Z]{2,4})[A-Z]")
@@ -19,7 +25,7 @@ WITH_CLASS_LETTER = re.compile(r"([A-Z]{2,4})[A-Z]")
 WITH_CLASS_NUMBER = re.compile(r"([A-Za-z]{2,5})\d{1,2}(\.[A-Za-z]{1,2})")
 CLASS_NUMBERS = ("", *map(str, range(1, 12)))
 SPLIT_WORD = re.compile("[a-z]{6,24}")
-MIN_SPLIT_LETTERS = 3
+MIN_SPLIT_LETTERS, MIN_ROOT_LETTERS = 3, 3
 INNER_CAPITAL = re.compile(r"([a-z])([A-Z])")
 
 
@@ -79,6 +85,29 @@ def possible_domains(core: str) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys((f"{joined}.com", f"{'-'.join(words)}.com"))), initials
 
 
+def with_ids(index: CompanyIndex, generation: str, ids: Sequence[str]) -> list[Company]:
+    """Return the companies with these ids, in this order; ids that no company has are left out."""
+    by_id = index.get(generation, ids)
+    return [by_id[company_id].company for company_id in ids if company_id in by_id]
+
+
+def with_website_name(index: CompanyIndex, generation: str, core: str) -> list[Company]:
+    """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
+
+    For initials such as "j and j", also those with the domain jnj.com or jj.com.
+    """
+    domains, short_domains = possible_domains(core)
+    references = [not_as_id(domain) for domain in (*domains, *short_domains)]
+    ids_of = index.resolve_many(generation, references) if core else {}
+    found = (ids for ids in ids_of.values() if len(ids) < WIDELY_SHARED)
+    companies = with_ids(index, generation, [company_id for ids in found for company_id in ids])
+    return [
+        company
+        for company in companies
+        if company.domain in domains or (company.domain in short_domains and has_initials(core, cores_of(company)))
+    ]
+
+
 def listed_as(index: CompanyIndex, generation: str, name: str) -> list[Company]:
     """Return the companies whose id is `name`, a ticker, and the suffix of an exchange: 7203.T for "7203".
 
@@ -97,6 +126,21 @@ def other_classes(index: CompanyIndex, generation: str, name: str) -> list[Compa
         return [document.company for document in index.get(generation, ids).values()]
     ticker = WITH_CLASS.fullmatch(name.strip())
     return _with_prefix(index, generation, f"{ticker[1].upper()}-") if ticker else []
+
+
+def similar_tickers(index: CompanyIndex, generation: str, name: str) -> list[Company]:
+    """Return the companies whose id is the ticker `name` on another exchange; if there are none, of another class."""
+    found = TICKER_IN_CAPITALS.fullmatch(name.strip())
+    if not found:
+        return []
+    ticker = found["ticker"] or found["brazilian"]
+    same = with_ids(index, generation, [ticker])
+    same += [each for sign in "-." for each in _with_prefix(index, generation, f"{ticker}{sign}")]
+    root = ticker.rstrip("0123456789") if ticker[-1].isdigit() else ticker[:-1]
+    if same or len(root) < MIN_ROOT_LETTERS:
+        return same
+    classed = re.compile(rf"{root}(?:[A-Z]|\d{{1,2}})?{re.escape(found['exchange'] or '.SA')}")
+    return [each for each in _with_prefix(index, generation, root) if classed.fullmatch(each.id)]
 
 
 def has_exchange(name: str) -> bool:

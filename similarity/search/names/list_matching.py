@@ -14,7 +14,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
 from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
-from similarity.search.names.candidates import largest_first, most_similar, no_match
+from similarity.search.names.candidates import contradicted, largest_first, most_similar, no_match
 from similarity.search.names.comparison import (
     How,
     contains_core,
@@ -36,11 +36,13 @@ from similarity.search.names.index_queries import (
     has_exchange,
     listed_as,
     other_classes,
-    possible_domains,
     possible_ids,
     queries,
     shorter_queries,
+    similar_tickers,
     split_queries,
+    with_ids,
+    with_website_name,
 )
 from similarity.search.names.namesakes import (
     as_large,
@@ -48,6 +50,7 @@ from similarity.search.names.namesakes import (
     is_bare,
     is_larger,
     is_same_company,
+    is_unlikely,
     larger_meant,
     largest_or_only,
 )
@@ -56,10 +59,13 @@ from similarity.search.names.rows import (
     ListedCompany,
     Match,
     contested,
+    has_another_website,
     is_named,
     not_as_id,
     of_country,
     several,
+    with_country,
+    without_page,
 )
 
 MAX_MENTIONING = 200
@@ -90,14 +96,28 @@ class RowMatcher:
     seconds_left: Callable[[], float] = lambda: inf
 
     def match(self, row: ListedCompany) -> Match:
-        """Return the company that matches `row`, or the reason why no company was chosen."""
+        """Return the company that matches `row`, or the reason why no company was chosen.
+
+        The whole name is tried before the name and a country after it: "Nestlé (Malaysia)" is a company.
+        """
+        match = self._match_as_written(row := without_page(row))
+        other = with_country(row) if match.company is None else None
+        read = self._match_as_written(other) if other else match
+        return read if read.company or read.candidates else match
+
+    def _match_as_written(self, row: ListedCompany) -> Match:
         if self.seconds_left() <= -SECONDS_FOR_EXACT_NAMES:
             return Match(miss=OUT_OF_TIME)
         match = self._match(row)
         if match.company is None or match.how is None:
             return match
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
-            return self._contradicted(row, match.company)
+            return contradicted(row, match.company, self._find(core_of(row.name)).values(), self.schema)
+        if match.how is not How.DOMAIN and has_another_website(row, match.company):
+            return Match(
+                candidates=(match.company,),
+                miss=f"no company has both; {match.company.name!r} has another website, {match.company.domain}",
+            )
         larger = self.larger_meant(row.name, match.company, match.how) if self.seconds_left() > 0 else ()
         if larger and not self.as_typed:
             return contested(row, match.company, larger)
@@ -105,7 +125,7 @@ class RowMatcher:
 
     def larger_meant(self, name: str, company: Company, how: How) -> tuple[Company, ...]:
         """Return the larger companies that `name` may mean instead of `company` (see `namesakes.larger_meant`)."""
-        likely = self._with_website_name(core_of(name)) if how is How.ID else ()
+        likely = with_website_name(self.index, self.generation, core_of(name)) if how is How.ID else ()
         return larger_meant(name, company, how, self._find, self.schema, likely=likely)
 
     def _match(self, row: ListedCompany) -> Match:
@@ -125,14 +145,6 @@ class RowMatcher:
         if self.seconds_left() <= 0:
             return Match(miss=OUT_OF_TIME)
         return self._by_similar_name(row) if row.name else self._unknown_domain(row.domain)
-
-    def _contradicted(self, row: ListedCompany, company: Company) -> Match:
-        """Return the match of a row whose name is that of `company` in another country."""
-        core = core_of(row.name)
-        similar = most_similar(core, self._find(core).values(), self.schema)
-        same_country = [each for each in similar if is_same_country(each.country, row.country)]
-        problem = f"{company.name!r} is in {company.country} and the row in {row.country!r}"
-        return Match(candidates=(*same_country, company), miss=f"{problem}; choose one, or give its domain")
 
     def _by_domain(self, row: ListedCompany) -> Match | None:
         domain = domain_of(row.domain)
@@ -168,11 +180,7 @@ class RowMatcher:
 
     def _with_name(self, name: str) -> list[Company]:
         """Return the companies with the domain `name`; if there are none, those with this name or alias."""
-        return self._with_ids(self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND])
-
-    def _with_ids(self, ids: Sequence[str]) -> list[Company]:
-        by_id = self.index.get(self.generation, ids)
-        return [by_id[company_id].company for company_id in ids if company_id in by_id]
+        return with_ids(self.index, self.generation, self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND])
 
     def _by_similar_name(self, row: ListedCompany) -> Match:
         core = core_of(row.name)
@@ -199,17 +207,21 @@ class RowMatcher:
                 return self._choose_or_longer(fitting, longer, row, how, f"{verb} {row.name!r}")
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
-        if self.seconds_left() <= 0:
-            return no_match(core, found.values(), self.schema)
+        tickers = largest_first(similar_tickers(self.index, self.generation, row.name), self.schema)
+        if tickers or self.seconds_left() <= 0:
+            return no_match(core, () if tickers else found.values(), self.schema, further=tickers)
         words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
         similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
         misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
         if misspelled:
             return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
         found |= {company.id: company for company in similar}
-        if by_website := self._with_website_name(core):  # wrong too often to be chosen without a check by a person
+        if by_website := with_website_name(
+            self.index, self.generation, core
+        ):  # wrong too often to be chosen without a check by a person
             problem = f"no company has that name; {by_website[0].name!r} has such a website"
-            return Match(candidates=tuple(by_website), miss=f"{problem}: choose it, or give the website")
+            candidates = (*by_website, *most_similar(core, found.values(), self.schema))
+            return Match(candidates=candidates, miss=f"{problem}: choose it, or give the website", is_described=True)
         for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
@@ -240,9 +252,12 @@ class RowMatcher:
             elif prominent and contains_core(core, cores[company.id]):
                 fitting[company.id] = company, How.PART
         if self.as_typed:
-            for company in self._with_website_name(core):
-                fitting[company.id] = company, How.WEBSITE_NAME
-        for company in self._with_ids(possible_ids(row.name) if self.as_typed or not row.name.istitle() else ()):
+            by_website = with_website_name(self.index, self.generation, core)
+            likely = (each for each in by_website if not is_unlikely(core, each, found, self.schema))
+            fitting |= {company.id: (company, How.WEBSITE_NAME) for company in likely}
+        for company in with_ids(
+            self.index, self.generation, possible_ids(row.name) if self.as_typed or not row.name.istitle() else ()
+        ):
             if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" does not mean the id MS
                 fitting[company.id] = company, How.ID
         if not fitting:
@@ -282,24 +297,9 @@ class RowMatcher:
 
     def likely_listings(self, name: str) -> list[Company]:
         """Return the prominent companies whose website or ticker without exchange is `name`, but whose name is not."""
-        others = (*self._with_website_name(core_of(name)), *listed_as(self.index, self.generation, name))
-        return [each for each in others if self._is_prominent(each)]
-
-    def _with_website_name(self, core: str) -> list[Company]:
-        """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
-
-        For initials such as "j and j", also those with the domain jnj.com or jj.com.
-        """
-        domains, short_domains = possible_domains(core)
-        references = [not_as_id(domain) for domain in (*domains, *short_domains)]
-        ids_of = self.index.resolve_many(self.generation, references) if core else {}
-        found = (ids for ids in ids_of.values() if len(ids) < WIDELY_SHARED)
-        companies = self._with_ids([company_id for ids in found for company_id in ids])
-        return [
-            company
-            for company in companies
-            if company.domain in domains or (company.domain in short_domains and has_initials(core, cores_of(company)))
-        ]
+        by_website = with_website_name(self.index, self.generation, core_of(name))
+        by_ticker = listed_as(self.index, self.generation, name)
+        return [each for each in (*by_website, *by_ticker) if self._is_prominent(each)]
 
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
         """Return the match with the only company, or the only one of the row's country; if `as_typed`, the largest.

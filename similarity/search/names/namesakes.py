@@ -204,6 +204,16 @@ def is_bare(company: Company, schema: AttributeSchema) -> bool:
     return bool(schema.size) and schema.size_of(company) is None and not company.domain
 
 
+def is_unlikely(core: str, company: Company, found: Mapping[str, Company], schema: AttributeSchema) -> bool:
+    """Return whether `core`, the name of a company's website only, more likely means another company.
+
+    The company has no known size, and the name of another one among `found` begins with `core`: azure.com is the
+    website of a small company.
+    """
+    others = (cores_of(each) for each in found.values() if each.id != company.id)
+    return schema.size_of(company) is None and any(extends_core(core, cores) for cores in others)
+
+
 def _is_namesake(core: str, company: Company) -> bool:
     """Return whether a name or alias of the company has this core, also without words such as *Group* or *Holding*."""
     return any(core == other or core == _without_group(other) for other in cores_of(company))

@@ -23,7 +23,7 @@ from similarity.search.names.comparison import (
 from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
-from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match
+from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match, is_named, page_name
 
 CANDIDATES_SHOWN = 20
 NO_DESCRIPTION = "—"
@@ -33,6 +33,8 @@ MIN_BEGINNING = 2
 IDS_PER_REQUEST = 1_000
 IDS_PER_SHORTENED_REQUEST = 50
 """A description may take 800 kB, and those of one request are in memory together."""
+WITH_ID = re.compile(r"(.*\S)\s*\(([^()]+)\)")
+"""A company as messages and suggestions name it: NIKE, Inc. (NKE)."""
 TYPED_ID = re.compile("[A-Za-z-]+")
 MIN_CONFIDENCE = 0.75
 """A match with a lower confidence is only suggested."""
@@ -88,15 +90,21 @@ class Resolver:
         """Return the company or the error for each of `references`.
 
         Similar names are searched only for the first `max_similar_searches` references without an exact match, then
-        namesakes of exact names, because such a search is slow.
+        namesakes of exact names, because such a search is slow. The address of a page on a shared host stands for the
+        name in it (`page_name`).
         """
         distinct = list(dict.fromkeys(references))
+        if pages := {each: name for each in distinct if (name := page_name(each))}:
+            names = [pages.get(each, each) for each in distinct]
+            by_name = self.companies(names, max_similar_searches=max_similar_searches)
+            return {each: by_name[pages.get(each, each)] for each in distinct}
         by_id = self.stored(distinct)
         resolved: dict[str, Resolved] = {company_id: FoundCompany(stored) for company_id, stored in by_id.items()}
         for company_id, stored in islice(by_id.items(), max_similar_searches):
             resolved[company_id] = FoundCompany(stored, others=self._named_like_id(stored.company))
         not_ids = [reference for reference in distinct if reference not in resolved]
         ids_of = self.index.resolve_many(self.generation.name, not_ids) if not_ids else {}
+        ids_of |= self._ids_beside_names([reference for reference, ids in ids_of.items() if not ids])
         by_id = self.stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
         searches = 0
         for reference, ids in sorted(ids_of.items(), key=lambda item: len(item[1]) == 1):
@@ -118,6 +126,16 @@ class Resolver:
         distinct = list(dict.fromkeys(ids))
         stored = self.stored(distinct)
         return {each: FoundCompany(stored[each]) if each in stored else UnknownCompany(each) for each in distinct}
+
+    def _ids_beside_names(self, references: Sequence[str]) -> dict[str, list[str]]:
+        """Return the id in each reference "NAME (ID)" whose name is like that of the company with this id."""
+        written = {each: found for each in references if (found := WITH_ID.fullmatch(each.strip()))}
+        by_id = self.stored(list({found[2] for found in written.values()}))
+        return {
+            reference: [found[2]]
+            for reference, found in written.items()
+            if found[2] in by_id and is_named(by_id[found[2]].company, ListedCompany(found[1]))
+        }
 
     def _named_like_id(self, company: Company) -> tuple[Company, ...]:
         """Return larger companies that the id of `company` names: HP is the id of Helmerich & Payne."""

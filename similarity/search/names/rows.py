@@ -1,17 +1,22 @@
 """The rows of a list of companies, and their matches."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from urllib.parse import unquote, urlsplit
 
-from similarity.company import Company
-from similarity.search.countries import is_same_country
+from similarity.company import MAX_NAME_CHARACTERS, Company
+from similarity.search.countries import country_code, is_same_country
+from similarity.search.duplicates import SHARED_HOSTS
 from similarity.search.names.comparison import (
     How,
     contains_core,
     core_of,
     cores_of,
+    domain_of,
     extends_core,
     has_initials,
+    has_legal_form,
     name_similarity,
 )
 
@@ -19,6 +24,7 @@ MAX_FOUND = 50
 """Companies that are found by one query."""
 LIKE_NAME = 0.85
 """The least similarity of a row's name to a name of its website's company at which no other company is searched."""
+WITH_COUNTRY = re.compile(r"(.*\S)\s*(?:,([^,]+)|\(([^()]+)\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,53 @@ class Match:
     miss: str = ""
     is_contested: bool = False
     is_described: bool = False
+
+
+def with_country(row: ListedCompany) -> ListedCompany | None:
+    """Return the row with the country after the name, in brackets or after the last comma; None if there is none.
+
+    A legal form is no country, although "SA" is Saudi Arabia.
+
+    >>> with_country(ListedCompany("Nike (United States)"))
+    ListedCompany(name='Nike', domain='', country='United States')
+    """
+    found = WITH_COUNTRY.fullmatch(row.name.strip()) if len(row.name) <= MAX_NAME_CHARACTERS else None
+    country = (found[2] or found[3]).strip() if found else ""
+    if found is None or row.country or not country_code(country) or core_of(row.name) == core_of(found[1]):
+        return None
+    return replace(row, name=found[1], country=country)
+
+
+def page_name(text: str) -> str:
+    """Return the last part of the path of a page on a shared host, which names a company; empty for any other text.
+
+    >>> page_name("https://www.linkedin.com/company/hugo-boss/")
+    'hugo boss'
+    """
+    domain = domain_of(text)
+    if SHARED_HOSTS.isdisjoint({domain, domain.partition(".")[2]}):
+        return ""
+    address = text.strip()
+    last = urlsplit(address if "//" in address else f"//{address}").path.rstrip("/").rpartition("/")[2]
+    return " ".join(re.sub("[-_]", " ", unquote(last)).split())
+
+
+def without_page(row: ListedCompany) -> ListedCompany:
+    """Return the row with the name in the address of a page on a shared host, instead of the address."""
+    page = page_name(row.domain or row.name)
+    return replace(row, name=(row.domain and row.name) or page, domain="") if page else row
+
+
+def has_another_website(row: ListedCompany, company: Company) -> bool:
+    """Return whether a row of one word without a legal form has another website than `company`.
+
+    Then it may well mean a company that is missing: "Bosch" with bosch.com is not Bosch Limited, bosch.in.
+    """
+    domain = domain_of(row.domain)
+    is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
+    # "booking.com" alone is both the name and the website of its row.
+    is_known = domain not in {"", domain_of(row.name), *SHARED_HOSTS} and company.domain not in {"", domain}
+    return is_word and is_known
 
 
 def contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:

@@ -6,6 +6,7 @@ from similarity.company import Company, name_key
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.index.validation import fold
+from similarity.preparation.masking import GROUP_WORDS
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.index_queries import listed_as, possible_ids
 from similarity.search.names.list_matching import RowMatcher
@@ -51,7 +52,8 @@ def by_prominence(companies: Sequence[Company], query: str, schema: AttributeSch
     """Return the companies in the order of a search box.
 
     1. Companies with exactly this domain, name or alias.
-    2. Companies with a name or alias that begins with `query`, the largest first.
+    2. Companies with a name or alias that begins with `query`, the largest first. Of equally large ones, those in which
+       a word such as "group" is joined to it: Citigroup is before CITIC for "citi".
     3. Companies with a name or alias that has words with these beginnings, the largest first.
     4. The others.
 
@@ -63,10 +65,13 @@ def by_prominence(companies: Sequence[Company], query: str, schema: AttributeSch
     key = name_key(query)
     words = fold(query).split()
 
-    def place(company: Company) -> tuple[int, float]:
+    groups = tuple(f"{key}{word}" for word in GROUP_WORDS)
+
+    def place(company: Company) -> tuple[int, float, bool]:
         kind = _kind(company, key, words)
         size = schema.size_of(company) if kind in (PREFIX, WORDS) else None
-        return kind, float("inf") if size is None else -size
+        is_group = kind == PREFIX and any(name_key(name).startswith(groups) for name in company.compared_names())
+        return kind, float("inf") if size is None else -size, not is_group
 
     return sorted(companies, key=place)
 

@@ -128,7 +128,7 @@ def test_every_answer_to_a_question_is_as_described(asking: TestClient, question
             "no values",
             "give either",
             "has no range",
-            "is not declared as an ordinal",
+            "is not a number",
             "both an anchor and a negative",
             "has a probability only for one anchor",
         )

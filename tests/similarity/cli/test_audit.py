@@ -117,6 +117,7 @@ def test_the_record_is_read_by_time_action_and_company(shell: QuickShell) -> Non
     assert told(shell, "--action", "promote", "--action", "retire") == [("promote", "begun"), ("promote", "done")]
     lines = shell("audit").splitlines()
     assert f"  ingest  done  subject={file_subject(Path('companies.csv'))}  rows=30  applied=30" in lines[1]
+    assert "no entry is of a company with the id 'C00'" in shell.run("audit", "--company", "C00").stderr
     assert "--since is 'yesterday', which is not a time" in shell("audit", "--since", "yesterday", fails=True)
     shell("erase", "c00", SIMILARITY_AUDIT="elsewhere.jsonl")
     assert len(shell("audit", SIMILARITY_AUDIT="elsewhere.jsonl").splitlines()) == 2

@@ -146,6 +146,8 @@ def test_a_reembed_can_be_stopped_before_it_goes_live_judged_and_promoted(shell:
     assert generations(shell)["live"]["name"] != name
     shell("generations", "promote", name, "--judged", "judged.tsv")
     assert generations(shell)["live"]["name"] == name
+    again = shell.run("generations", "reembed", "--bundle", "new", "--no-promote", "--format", "json")
+    assert (json.loads(again.stdout)["promoted"], "to make it live" in again.stderr) == (False, False)
 
 
 def test_a_refusal_is_said_once_with_what_becomes_of_the_candidate(shell: Shell) -> None:

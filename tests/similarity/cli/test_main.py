@@ -552,6 +552,15 @@ def test_a_column_with_decimal_commas_and_ids_like_null_are_warned_of(shell: She
     assert "attributes.staff has numbers with a decimal comma, such as '94.785,64'; values like 1.200 are" in told
 
 
+def test_thousands_in_a_column_with_decimal_commas_are_warned_of(shell: Shell) -> None:
+    rows = [(*row, share) for row, share in zip(COMPANIES, ("1,234", "2,5", "99,999"), strict=False)]
+    told = shell("ingest", shell.write("c.csv", rows, header=f"{HEADER},Share"), "--attribute", "share:number")
+    assert "attributes.share has numbers with a decimal comma, such as '2,5'; values like 1.200" in told
+    assert "values like 1,234 as 1234 (here 2), and values like 12,5 are ignored" in told
+    told = shell("ingest", shell.write("c.csv", rows[:1], header=f"{HEADER},Share"))
+    assert "decimal comma" not in told
+
+
 def test_a_declared_type_that_stays_is_said(shell: Shell) -> None:
     file = shell.write("c.csv", [(*row, "01001") for row in COMPANIES[:1]], header=f"{HEADER},Code")
     assert "keeps its type" not in shell("ingest", file, "-a", "code:number")

@@ -1,6 +1,7 @@
 """nDCG is arithmetic: expected values here are worked out by hand."""
 
 import gzip
+import json
 import math
 from itertools import permutations
 from pathlib import Path
@@ -48,6 +49,17 @@ def test_ties_at_the_cut_share_the_last_places() -> None:
     scores = np.array([1.0] * 9 + [0.5, 0.5])
     grades = np.array([0] * 9 + [2, 0])
     assert ndcg(scores, grades) == pytest.approx((3 / 2) / math.log2(11) / 3)
+
+
+def test_verdicts_of_users_are_labels(tmp_path: Path) -> None:
+    labels = ("positive", "negative", "")
+    rows = [{"anchor_id": "a", "hit_id": each or "x", "label": each, "users": 1} for each in labels]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_relevance_labels(path) == {"a": {"positive": 2, "negative": 0}}
+    path.write_text(json.dumps(rows[0] | {"label": "yes"}))
+    with pytest.raises(InvalidInput, match="row 1: grade 'yes' is not 0, 1 or 2"):
+        read_relevance_labels(path)
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "dev.tsv.gz"])

@@ -49,6 +49,11 @@ def test_other_texts_are_not(text: str) -> None:
         ("BMW", "B.M.W. cars"),
         ("E.ON SE", "EON is large"),
         ("AT&T Inc.", "ATT"),
+        ("Zorvik & Kelvo", "from zorvik and kelvo"),
+        ("Zorvik & Kelvo AG", "Zorvik und Kelvo"),
+        ("Zorvik & Kelvo", "ZORVIK ET KELVO"),
+        ("Zorvik & Kelvo", "Zorvik y Kelvo"),
+        ("Z & K", "Z and K"),
         ("T-Mobile", "TMobile"),
         ("TMobile", "the T-Mobile shop"),
         ("Zor-vik", "zorvik"),
@@ -62,7 +67,13 @@ def test_letters_signs_and_punctuation_within_a_name_do_not_matter(name: str, te
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("Hill's", "over the hills"), ("E.ON SE", "for an eon"), ("3M", "3m of rope"), ("Zorvi", "Zor-vik")],
+    [
+        ("Hill's", "over the hills"),
+        ("E.ON SE", "for an eon"),
+        ("3M", "3m of rope"),
+        ("Zorvi", "Zor-vik"),
+        ("Z & K", "z and k"),
+    ],
 )
 def test_other_words_are_not_taken_for_a_name(name: str, text: str) -> None:
     assert not make_names("c-17", name).contained_in(text)
@@ -76,6 +87,11 @@ def test_a_reference_that_is_a_name_means_the_company(reference: str) -> None:
 @pytest.mark.parametrize("reference", ["C-17", "Acme Tools", "acme.org", "", None, 17])
 def test_other_references_do_not(reference: object) -> None:
     assert not make_names("c-17", *NAMES).matches(reference)
+
+
+def test_a_reference_may_have_a_word_for_the_sign_of_a_name() -> None:
+    assert make_names("c-17", "Z & K").matches("z und k")
+    assert not make_names("c-17", "- & -").contained_in("this and that")
 
 
 @pytest.mark.parametrize("name", ["Energy", "X", "360", "!!!", "水"])

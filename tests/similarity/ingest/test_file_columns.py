@@ -287,12 +287,14 @@ def test_all_missing_columns_are_named_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "hint"),
     [
-        ("a.json", '{"companies": [{"id": 1}]}', r"write only the list into the file \(jq '.\[\]'\)"),
+        ("a.json", '{"companies": [{"id": 1}]}', r"write only them into the file \(jq -c '.companies\[\]'\)"),
+        ("a.json", '{"count": {"x": [{}]}, "a b": [{"id": 1}]}', r"""\(jq -c '."a b"\[\]'\)"""),
+        ("a.json", '{\n "count": 20,\n "data": [\n  {\n   "id": 1', r"\(jq -c '.data\[\]'\)"),
         ("a.csv", "CRM export;;\n", "remove lines above the column names, such as a title"),
         ("a.csv", "CRM export;\n", "if this is a title, remove the lines above the column names"),
     ],
 )
-def test_a_file_of_one_column_says_what_to_do(tmp_path: Path, name: str, text: str, hint: str) -> None:
+def test_a_file_that_is_no_table_says_what_to_do(tmp_path: Path, name: str, text: str, hint: str) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(InvalidInput, match=hint):

@@ -132,6 +132,14 @@ def test_a_quotation_mark_that_is_not_closed_in_the_column_names_is_refused(tmp_
     assert records(write(tmp_path / "b.csv", 'id,5" size\n1,a\n')) == [{"id": "1", '5" size': "a"}]
 
 
+@pytest.mark.parametrize("above", ["\n", ",,\n", "\ufeff\r\n", "\n \n\t\n", "sep=,\n\n", "\nsep=,\n", "\n" * 100])
+def test_empty_lines_above_the_column_names_are_skipped(tmp_path: Path, above: str) -> None:
+    path = write(tmp_path / "a.csv", above + 'id,"na\nme"\n1,a\n2,"open\n')
+    first, broken = read_rows(path)
+    assert (first.record, column_names(path)) == ({"id": "1", "na me": "a"}, ["id", "na me"])
+    assert broken.record == {"lines": f"line {above.count(chr(10)) + 4}"}
+
+
 def test_blank_rows_are_left_out_and_keep_their_numbers(tmp_path: Path) -> None:
     rows = list(read_rows(write(tmp_path / "a.csv", "id,name\n,\n1,a\n , \n,,,\n2,b\n")))
     assert [(row.number, row.record["id"]) for row in rows] == [(2, "1"), (5, "2")]
@@ -153,6 +161,17 @@ def test_blank_rows_are_left_out_and_keep_their_numbers(tmp_path: Path) -> None:
 def test_a_row_that_does_not_fit_says_why(tmp_path: Path, text: str, reason: str) -> None:
     [row] = read_rows(write(tmp_path / "a.csv", text))
     assert row.unreadable == reason
+
+
+def test_a_delimiter_at_the_end_of_each_row_is_accepted(tmp_path: Path) -> None:
+    rows = list(read_rows(write(tmp_path / "a.csv", 'id;name\n1;"a\nb";\n2;c; \n3;d;e;\n')))
+    assert [row.record for row in rows[:2]] == [{"id": "1", "name": "a\nb"}, {"id": "2", "name": "c"}]
+    assert rows[2].unreadable
+    # One row of several: its second value is a text with a delimiter.
+    rows = list(read_rows(write(tmp_path / "b.csv", "id,name,city\n1,a, Inc,\n2,b,Bonn\n")))
+    assert [bool(row.unreadable) for row in rows] == [True, False]
+    rows = list(read_rows(write(tmp_path / "c.csv", "id,name\n" + "1,a,\n" * 15 + '2,"b\n\n\n\n\n\n",\n')))
+    assert not any(row.unreadable for row in rows)
 
 
 def test_parquet_is_read_with_its_types(tmp_path: Path) -> None:

@@ -316,9 +316,10 @@ def test_an_id_that_is_usually_a_missing_value_is_warned_of(company_id: str) -> 
     assert parsed.ambiguous == {"id"}
 
 
-def test_an_id_that_a_table_made_a_float_is_warned_of() -> None:
+@pytest.mark.parametrize("company_id", [7.0, "7.0"])
+def test_an_id_that_a_table_made_a_float_is_warned_of(company_id: str | float) -> None:
     """One number of the column is missing, so a data frame makes "7.0" of 7: a second company beside "7"."""
-    parsed = parse_record(RECORD | {"id": 7.0}, columns=Columns(), now=NOW)
+    parsed = parse_record(RECORD | {"id": company_id}, columns=Columns(), now=NOW)
     assert (parsed.change.id, parsed.ambiguous) == ("7.0", frozenset({"id"}))
     assert parsed.warnings == ("id: '7.0' is a number with a decimal point; '7' is another id",)
     assert parse_record(RECORD | {"id": 7}, columns=Columns(), now=NOW).warnings == ()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from similarity.errors import AuditUnavailable, GenerationConflict, InvalidInput
+from similarity.generations.promotion import promote
 from similarity.index.sqlite import SqliteIndex
 from similarity.settings import Settings
 from similarity.upkeep.audit import (
@@ -201,6 +202,8 @@ def test_promote_rollback_and_retire_are_on_record(file: Path, audit: AuditRecor
     add_candidate(index, "second")
     index.promote("second")
     assert index.rollback().name == "first"
+    assert promote(index, "second", gate=None).promoted
+    assert index.rollback().name == "first"
     index.retire("second")
     with pytest.raises(GenerationConflict):
         index.retire("first")
@@ -208,6 +211,8 @@ def test_promote_rollback_and_retire_are_on_record(file: Path, audit: AuditRecor
     told = [(each["action"], each["outcome"], each.get("subject")) for each in read_entries(str(file))]
     assert [each for each in told if each[1] != "begun"] == [
         ("promote", "done", "first"),
+        ("promote", "done", "second"),
+        ("rollback", "done", "first"),
         ("promote", "done", "second"),
         ("rollback", "done", "first"),
         ("retire", "done", "second"),

@@ -100,10 +100,97 @@ def resolver(tmp_path: Path) -> Iterator[Resolver]:
 
 @pytest.mark.parametrize(
     ("typed", "company_id"),
-    [("7203", "7203.T"), ("7203.kl", "7203.KL"), ("NYSE: HPQ", "HPQ"), ("HPQ US", "HPQ"), ("HPQ US Equity", "HPQ")],
+    [
+        ("7203", "7203.T"),
+        ("7203.kl", "7203.KL"),
+        ("HPQ.N", "HPQ"),
+        ("NYSE: HPQ", "HPQ"),
+        ("HPQ US", "HPQ"),
+        ("HPQ US Equity", "HPQ"),
+    ],
 )
 def test_a_ticker_is_found_with_or_without_its_exchange(resolver: Resolver, typed: str, company_id: str) -> None:
     assert resolver.company(typed).document.id == company_id
+
+
+@pytest.mark.parametrize("typed", ["Philip Morris (USA)", "Philip Morris, USA"])
+def test_a_country_after_a_name_is_the_companys_country(resolver: Resolver, typed: str) -> None:
+    assert resolver.company(typed).document.id == "PM"
+
+
+def test_a_country_that_is_a_part_of_the_name_is_read_as_such(resolver: Resolver) -> None:
+    assert resolver.company("Prudential (India)").document.id == "ICICI"
+
+
+@pytest.mark.parametrize(("typed", "company_id"), [("HP Inc. (HPQ)", "HPQ"), ("Munich Re (MUV2.BE)", "MUV2.BE")])
+def test_a_company_is_found_as_messages_write_it(resolver: Resolver, typed: str, company_id: str) -> None:
+    for each in (resolver, replace(resolver, exact=True, shorten=without_description)):
+        found = each.company(typed)
+        assert (found.document.id, found.confidence) == (company_id, 1.0)
+
+
+def test_an_id_in_brackets_after_another_name_is_not_opened(resolver: Resolver) -> None:
+    with pytest.raises(UnknownCompany):
+        replace(resolver, exact=True).company("Paramount (HPQ)")
+
+
+def test_a_website_of_a_company_without_a_size_does_not_win_over_names_that_begin_alike(resolver: Resolver) -> None:
+    resolver.index.upsert("first", [make_embedded("nudge", name="NudgePad", domain="azure.com")])
+    assert resolver.company("Azure").document.id == "nudge"
+    resolver.index.upsert("first", [make_embedded("AZRE", name="Azure Power Limited", attributes=SMALL)])
+    with pytest.raises(UnknownCompany, match="website of NudgePad") as failure:
+        resolver.company("Azure")
+    assert [each.id for each in failure.value.suggestions] == ["nudge", "AZRE"]
+    resolver.index.upsert("first", [make_embedded("sky", name="Skylight", domain="blue.com", attributes=MICRO)])
+    resolver.index.upsert("first", [make_embedded("BLU", name="Blue Power Limited", attributes=SMALL)])
+    assert resolver.company("Blue").document.id == "sky"
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("AAPL.MX", ["AAPL"]),
+        ("MARUTI.NS", ["MARUTI.BO"]),
+        ("BUDL.AX", ["BUD.AX"]),
+        ("PETR4", ["PETR3.SA"]),
+        ("BRK.B", ["BRK-A"]),
+        ("TCS.NS", ["TCS.BO", "TCS.IL", "TCS"]),
+    ],
+)
+def test_a_ticker_on_another_exchange_or_of_another_class_is_suggested(
+    resolver: Resolver, typed: str, suggested: list[str]
+) -> None:
+    resolver.index.upsert("first", [make_embedded("PETR3.SA", name="Petrobras"), make_embedded("PTR", name="Petra 4")])
+    with pytest.raises(UnknownCompany) as failure:
+        resolver.company(typed)
+    assert [each.id for each in failure.value.suggestions] == suggested
+
+
+def test_a_joined_word_such_as_group_is_nearer_than_a_longer_word(resolver: Resolver) -> None:
+    named = {"CPF": "Citic Limited", "D": "Citigroup Inc."}
+    resolver.index.upsert("first", [make_embedded(i, name=name, attributes=LARGE) for i, name in named.items()])
+    with pytest.raises(UnknownCompany) as failure:
+        resolver.company("citi")
+    assert [each.id for each in failure.value.suggestions] == ["D", "CPF"]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "https://www.linkedin.com/company/morgan-stanley/?trk=x",
+        "https://en.wikipedia.org/wiki/Morgan_Stanley",
+        "de.wikipedia.org/wiki/Morgan%20Stanley",
+    ],
+)
+def test_the_address_of_a_page_on_a_shared_host_means_the_company_in_it(resolver: Resolver, typed: str) -> None:
+    resolver.index.upsert("first", [make_embedded("in", name="Vidpresso", domain="linkedin.com")])
+    assert resolver.company(typed).document.id == "MS"
+    assert resolver.company("linkedin.com").document.id == "in"
+    matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
+    for row in (ListedCompany(domain=typed), ListedCompany(name="Morgan Stanley", domain=typed)):
+        found = matcher.match(row).company
+        assert found is not None
+        assert found.id == "MS"
 
 
 def test_an_id_wins_but_a_known_company_of_that_name_is_told(resolver: Resolver) -> None:

@@ -45,6 +45,11 @@ def test_a_whole_name_or_domain_is_before_larger_companies() -> None:
     assert by_prominence([*COMPANIES, company("8", "Other", domain="micro.com")], "micro.com", SIZES)[0].id == "8"
 
 
+def test_a_joined_word_such_as_group_is_before_an_equally_large_longer_word() -> None:
+    companies = [company("1", "Citic", "mega"), company("2", "Citigroup Inc.", "mega"), company("3", "Citi Inc", "mid")]
+    assert [each.id for each in by_prominence(companies, "citi", SIZES)] == ["2", "1", "3"]
+
+
 def test_an_alias_counts_as_a_name() -> None:
     assert order("msf").startswith("4")
 
