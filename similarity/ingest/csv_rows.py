@@ -27,8 +27,6 @@ MAX_EMPTY_LINES = 100
 """Limit of empty lines above the column names."""
 HEADER_NOT_CLOSED = "a quotation mark in the line of the column names is not closed; add or remove one"
 MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-FIRST_LINES = 20
-"""Number of lines below the column names that show whether each row ends with a delimiter."""
 NOT_CLOSED = "its last quoted text is not closed: a quotation mark is missing, or one inside the text is not doubled"
 NOT_DOUBLED = "a quotation mark inside a quoted text must be doubled"
 
@@ -76,18 +74,14 @@ class LinesOfRow:
 def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
     """Yield the rows below the column names. `suffix`: ".tsv" if tabs separate the values, otherwise they are found.
 
-    A row whose values are all blank is left out, and so are values in columns without a name at the end. If each row
-    ends with a delimiter and the column names do not, there is one such column.
+    A row whose values are all blank is left out, and so are values in columns without a name at the end.
 
     Raises:
         InvalidInput: the first line does not name the columns.
     """
     csv.field_size_limit(MAX_LINE)
     header, delimiter, number = csv_header(lines, suffix)
-    first = list(itertools.islice(lines, FIRST_LINES))
-    if _end_with_delimiter(first, len(header), delimiter):
-        header = [*header, ""]
-    kept = LinesOfRow(itertools.chain(first, lines), number=number)
+    kept = LinesOfRow(lines, number=number)
     reader = csv.reader(kept, delimiter=delimiter, strict=True)
     for number in itertools.count(1):
         try:
@@ -149,19 +143,6 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     if len(set(named)) < len(named):
         raise InvalidInput(names_twice(named, "first line"))
     return header, delimiter, count
-
-
-def _end_with_delimiter(lines: Sequence[str], columns: int, delimiter: str) -> bool:
-    """Return whether each of the first rows has more values than `columns`, the last of which is empty.
-
-    One such row alone may have a text with a delimiter that needs quotes.
-    """
-    try:
-        rows = [row for row in csv.reader(lines, delimiter=delimiter) if any(row)]
-    except csv.Error:
-        return False
-    whole = rows[:-1] if len(lines) == FIRST_LINES else rows  # the last may go on
-    return bool(whole) and all(len(row) > columns and not row[-1].strip() for row in whole)
 
 
 def _first_line(lines: Iterator[str], count: int) -> tuple[str, int]:
@@ -241,6 +222,8 @@ def _reason(where: str, reason: str) -> str:
 def _csv_row(number: int, header: Sequence[str], values: Sequence[str], delimiter: str, raw: bytes) -> Row:
     if len(values) != len(header):
         reason = f"a text with {MARKS.get(delimiter, repr(delimiter))} needs quotes"
+        if not values[-1]:
+            reason += "; if every row ends with a delimiter, end the line of the column names with one too"
         if len(values) < len(header):
             reason = "values are missing; each column needs one, which may be empty"
         return Row(

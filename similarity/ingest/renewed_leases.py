@@ -2,6 +2,7 @@
 
 import os
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -29,7 +30,6 @@ class RenewedLease:
         self._name = name
         self._seconds = seconds
         self._lease: Lease | None = None
-        self._lost: LeaseLost | None = None
         self._ended = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
 
@@ -52,22 +52,19 @@ class RenewedLease:
             # Do not hide the first exception; the lease expires by itself.
 
     def held(self) -> Lease:
-        """Return the lease as last renewed. Raises LeaseLost if another process has taken it; then stop the work."""
-        if self._lost is not None:
-            raise self._lost
+        """Renew and return the lease. Raises LeaseLost if another process has taken it; then stop the work."""
         if self._lease is None:
             raise LeaseLost(f"the lease {self._name!r} was not taken yet; use it with 'with'")
+        with suppress(IndexUnavailable):  # it may be available again before the lease expires
+            self._lease = self.index.renew_lease(self._lease, seconds=self._seconds)
         return self._lease
 
     def _keep(self) -> None:
         while not self._ended.wait(self._seconds / 3):
             try:
-                self._lease = self.index.renew_lease(self.held(), seconds=self._seconds)
-            except LeaseLost as error:
-                self._lost = error
-                return
-            except IndexUnavailable:
-                continue  # the index may be available again before the lease expires
+                self.held()
+            except LeaseLost:
+                return  # as the next `held` says
 
 
 class LoadLease(RenewedLease):
@@ -92,6 +89,15 @@ class LoadLease(RenewedLease):
             return super().__enter__()
         except LeaseHeld as error:
             raise LeaseHeld(f"another load of this index runs, so nothing was written: {error}") from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self.held()  # a load that slept past its lease may have written over a newer one
+        finally:
+            super().__exit__(kind, error, trace)
 
 
 def _has_ended(holder: str) -> bool:

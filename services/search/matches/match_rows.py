@@ -58,6 +58,11 @@ HEADINGS: Mapping[str, frozenset[str]] = {
         ("country", "country countryname countrycode land pays país paese страна 国 国家"),
     )
 }
+ALSO_NAMES = frozenset(
+    "account accounts brand business client competitor constituent customer entity holding kunde peer security site "
+    "supplier symbol target web".split()
+)
+"""Headings that may also be names. Alone they name no columns, and other headings go before."""
 IDENTIFYING = frozenset({"name", "domain", "id"})
 """A list needs one of these columns."""
 MOST_TITLES, MOST_HEADER = 5, 10_000
@@ -177,9 +182,10 @@ def _table_in(text: str) -> tuple[list[str], bytes]:
     begins, titles = 0, list[str]()
     lines = [*islice(io.StringIO(text, newline=""), 4 * MOST_TITLES), ""]
     for line, following in pairwise(lines):
-        fields = [*filter(None, map(_field_of, _filled_cells(line)))]
-        is_wide = len(_filled_cells(line)) > 1 and (len(fields) > 1 or len(_filled_cells(following)) > 1)
-        if is_wide and not IDENTIFYING.isdisjoint(fields):
+        headings = [cell for cell in _filled_cells(line) if _field_of(cell)]
+        is_sure = any(column_key(cell) not in ALSO_NAMES for cell in headings) and len(_filled_cells(following)) > 1
+        is_wide = len(_filled_cells(line)) > 1 and (len(headings) > 1 or is_sure)
+        if is_wide and not IDENTIFYING.isdisjoint(map(_field_of, headings)):
             return titles, text[begins:].encode("utf-8", "surrogateescape")
         titles += [" ".join(cells)[:MAX_NAME_CHARACTERS]] if (cells := _filled_cells(line)) else []
         if len(titles) > MOST_TITLES:
@@ -197,7 +203,8 @@ def _names_columns(line: str) -> bool:
     """Return whether each cell of a line is a heading, and at least one is a heading of names, websites or ids."""
     cells = [cell for cell in line.strip().split("\t", MAX_CELLS) if cell.strip()]
     fields = [_field_of(cell) for cell in cells]
-    return all(fields) and not IDENTIFYING.isdisjoint(fields)
+    is_sure = len(cells) > 1 or not ALSO_NAMES.issuperset(map(column_key, cells))
+    return is_sure and all(fields) and not IDENTIFYING.isdisjoint(fields)
 
 
 def _encodable(name: str) -> str:
@@ -227,21 +234,27 @@ def without_ticker(name: str) -> str:
     return TICKER.sub("", name).strip() or name
 
 
-def without_additions(name: str) -> str:
+def without_additions(name: str) -> list[str]:
     """Return a name without the figures around it in a table of a PDF, and without a ticker.
 
-    A single short number may be a part of the name (Forever 21). A country, such as (UK), is not taken for a ticker.
+    The first figure may be a part of the name, so the name with it comes first, and a single short one stays. A
+    country, such as (UK), is not taken for a ticker.
 
     >>> without_additions("12 Nestlé S.A. (NESN) ..... 94,424 8.2%")
-    'Nestlé S.A.'
+    ['Nestlé S.A. (NESN) 94,424', 'Nestlé S.A.']
     """
     words = BETWEEN_WORDS.split(name.strip())
     figures = [*takewhile(FIGURE.fullmatch, reversed(words))]
-    plain = name
+    plainer = [name]
     if 0 < len(figures) < len(words) and ("..." in name or "…" in name or len("".join(figures)) >= MIN_FIGURES):
         kept = words[: -len(figures)]
-        plain = " ".join(kept[len(kept) > 1 and kept[0].isdecimal() :])
-    plain = without_ticker(plain)
+        kept = kept[len(kept) > 1 and kept[0].isdecimal() :]
+        plainer = [" ".join([*kept, figures[-1]]), " ".join(kept)]
+    return [*dict.fromkeys(_without_tickers(each) for each in plainer)]
+
+
+def _without_tickers(name: str) -> str:
+    plain = without_ticker(name)
     ticker = BARE_TICKER.search(plain)
     shorter = plain if ticker is None or country_code(ticker[1]) else plain[: ticker.start()].strip()
     return shorter or name
@@ -253,9 +266,9 @@ def _without_number(line: str) -> str:
 
 
 def _columns(record: Mapping[str, object]) -> dict[str, str]:
-    """Return the column of each field: the first with one of its headings."""
+    """Return the column of each field: the first with one of its headings, those that are also names last."""
     found: dict[str, str] = {}
-    for column in record:
+    for column in sorted(record, key=lambda column: column_key(column) in ALSO_NAMES):
         if field := _field_of(column):
             found.setdefault(field, column)
     return found

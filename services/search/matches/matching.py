@@ -54,9 +54,9 @@ class MatchService:
                 name=without_ticker(cells.name) or spelled, domain=cells.domain, country=cells.country
             )
             match = matcher.match(asked)
-            shorter = without_additions(asked.name)
-            if match.company is None and shorter != asked.name:
-                match = matcher.match(replace(asked, name=shorter))
+            for name in without_additions(asked.name):
+                if match.company is None and name != asked.name:
+                    match = matcher.match(replace(asked, name=name))
             return _answer(row, _with_id(with_id.company, asked, match) if with_id else match)
 
         with ThreadPoolExecutor(self.rows_at_once) as pool:
@@ -76,7 +76,10 @@ def _with_id(company: Company, asked: ListedCompany, match: Match) -> Match:
     """
     other = match.company
     is_another = bool(asked.name and not is_named(company, asked)) or countries_differ(company.country, asked.country)
-    if (other is not None and other.id == company.id) or (not is_another and (other is None or asked.name)):
+    is_sure = match.how in {How.DOMAIN, How.NAME, How.ALIAS}
+    if (other is not None and other.id == company.id) or (
+        not is_another and (other is None or (asked.name and not is_sure))
+    ):
         return Match(company, How.ID, confidence_of(How.ID, ""))
     if other is None:
         miss = f"the id is that of {company.name!r}, but the row has another name or country; correct one of them"

@@ -23,7 +23,7 @@ from similarity.search.names.comparison import (
 from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
-from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match, is_named, page_name
+from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match, is_named, not_as_id, page_name
 
 CANDIDATES_SHOWN = 20
 NO_DESCRIPTION = "—"
@@ -90,11 +90,11 @@ class Resolver:
         """Return the company or the error for each of `references`.
 
         Similar names are searched only for the first `max_similar_searches` references without an exact match, then
-        namesakes of exact names, because such a search is slow. The address of a page on a shared host stands for the
-        name in it (`page_name`).
+        namesakes of exact names, because such a search is slow. The address of a page about a company on a shared host
+        stands for the name in it (`page_name`), unless `exact`.
         """
         distinct = list(dict.fromkeys(references))
-        if pages := {each: name for each in distinct if (name := page_name(each))}:
+        if pages := {} if self.exact else {each: not_as_id(name) for each in distinct if (name := page_name(each))}:
             names = [pages.get(each, each) for each in distinct]
             by_name = self.companies(names, max_similar_searches=max_similar_searches)
             return {each: by_name[pages.get(each, each)] for each in distinct}
@@ -126,6 +126,10 @@ class Resolver:
         distinct = list(dict.fromkeys(ids))
         stored = self.stored(distinct)
         return {each: FoundCompany(stored[each]) if each in stored else UnknownCompany(each) for each in distinct}
+
+    def deleted(self, ids: Sequence[str]) -> set[str]:
+        """Return those that are ids of deleted companies."""
+        return set(self.index.stored_versions(self.generation.name, ids)) - self.stored(ids).keys()
 
     def _ids_beside_names(self, references: Sequence[str]) -> dict[str, list[str]]:
         """Return the id in each reference "NAME (ID)" whose name is like that of the company with this id."""

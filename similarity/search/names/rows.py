@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from similarity.company import MAX_NAME_CHARACTERS, Company
 from similarity.search.countries import country_code, is_same_country
@@ -24,6 +24,7 @@ MAX_FOUND = 50
 """Companies that are found by one query."""
 LIKE_NAME = 0.85
 """The least similarity of a row's name to a name of its website's company at which no other company is searched."""
+NAMED_IN_PATH = re.compile(r"/(?:company|wiki)/([^/?#]+)")
 WITH_COUNTRY = re.compile(r"(.*\S)\s*(?:,([^,]+)|\(([^()]+)\))")
 
 
@@ -75,17 +76,17 @@ def with_country(row: ListedCompany) -> ListedCompany | None:
 
 
 def page_name(text: str) -> str:
-    """Return the last part of the path of a page on a shared host, which names a company; empty for any other text.
+    """Return the name in the address of a page about a company on a shared host; empty for any other text.
 
-    >>> page_name("https://www.linkedin.com/company/hugo-boss/")
+    >>> page_name("https://www.linkedin.com/company/hugo-boss/about/")
     'hugo boss'
     """
     domain = domain_of(text)
-    if SHARED_HOSTS.isdisjoint({domain, domain.partition(".")[2]}):
+    named = NAMED_IN_PATH.search(text)
+    if named is None or SHARED_HOSTS.isdisjoint({domain, domain.partition(".")[2]}):
         return ""
-    address = text.strip()
-    last = urlsplit(address if "//" in address else f"//{address}").path.rstrip("/").rpartition("/")[2]
-    return " ".join(re.sub("[-_]", " ", unquote(last)).split())
+    name = " ".join(re.sub("[-_]", " ", unquote(named[1])).split())
+    return "" if name.isdecimal() else name
 
 
 def without_page(row: ListedCompany) -> ListedCompany:

@@ -127,6 +127,13 @@ class ResolvedQuestion:
         return [each.document for each in (*self.anchors, *self.negatives) if each.document is not None]
 
 
+def _names_to_exclude(question: Question, resolver: Resolver) -> list[str]:
+    """Return each reference to exclude once. In a saved question, the id of a deleted company is not read as a name."""
+    exclude = list(dict.fromkeys(question.exclude))
+    deleted = resolver.deleted(exclude) if question.by_id else set()
+    return [each for each in exclude if each not in deleted]
+
+
 def resolve_question(
     question: Question,
     resolver: Resolver,
@@ -154,8 +161,8 @@ def resolve_question(
         known = resolver.companies(references, max_similar_searches=max_similar_names)
     # A name that is only similar must not remove a company that nobody named. There may be 10,000 exclusions, so
     # similar names are suggested only for few.
-    left = max_similar_names - len(references)
-    suggested = len(question.exclude) if len(question.exclude) <= left else 0
+    exclude = _names_to_exclude(question, resolver)
+    suggested = len(exclude) if len(exclude) + len(references) <= max_similar_names else 0
     identities: dict[str, Identity] = {}
 
     def shorten(company: Company) -> Company:
@@ -163,7 +170,7 @@ def resolve_question(
         return without_description(company)
 
     brief = replace(resolver, exact=True, shorten=shorten)
-    omitted = brief.companies(question.exclude, max_similar_searches=suggested)
+    omitted = brief.companies(exclude, max_similar_searches=suggested)
     named = named_segments(both, known, segments)
     words = [*_texts(both), *(each.words for each in named.values())]
     sources = _Sources(known, encode(words) if words else {}, named, resolver.generation.languages)
@@ -175,7 +182,7 @@ def resolve_question(
     _refuse_overlap(anchors, negatives)
     excluded_ids = {each.document.id for each in (*anchors, *negatives) if each.document is not None}
     excluded: dict[str, Identity] = {}
-    for reference in dict.fromkeys(question.exclude):
+    for reference in exclude:
         found = omitted[reference]
         if isinstance(found, FoundCompany):
             excluded[found.document.id] = identities[found.document.id]

@@ -537,7 +537,7 @@ def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
         "  row 1 (a), column Staff: attributes.employees: 'many' is not a number like 12500, 12,500 or 12.5; ignored\n"
         "  row 3 (c0), column Staff: attributes.employees: '12,5' is not a number like 12500, 12,500 or 12.5 "
         "(write 12.5 if the comma is a decimal sign); ignored\n"
-        "7 companies in the index"
+        "warning: attributes.employees has numbers with a decimal comma, such as '12,5'; "
     ) in told
     warnings = (shell.folder / "companies.csv.warnings.jsonl").read_text().splitlines()
     assert json.loads(warnings[-1]) | {"reason": ""} == {"row": 6, "id": "d", "column": "Staff", "reason": ""}

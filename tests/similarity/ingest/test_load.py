@@ -346,7 +346,7 @@ def test_a_load_stops_before_its_next_chunk_if_it_lost_its_lease(
     def another_takes_over(rows: int) -> None:
         monkeypatch.setattr(lease, "held", refuse)
 
-    with lease, RejectsFile(loader.rejects) as rejects, pytest.raises(LeaseLost):
+    with RejectsFile(loader.rejects) as rejects, pytest.raises(LeaseLost), lease:
         load_file(
             loader.file(many(CHUNK_ROWS + 1)), lease=lease, encoders={"encoder-1": loader.encoder}, columns=Columns(),
             rejects=rejects, now=NOW + timedelta(minutes=5), on_rows=another_takes_over,

@@ -98,6 +98,16 @@ def test_a_second_load_is_refused_with_host_and_process_of_the_first(index: Sqli
         pass
 
 
+def test_a_load_that_lost_its_lease_at_the_end_reports_no_success(index: SqliteIndex) -> None:
+    def sleep_past_it(lease: LoadLease) -> None:
+        with lease:
+            index.release_lease(lease.held())
+            index.take_lease(LOAD, holder="another", seconds=60)
+
+    with pytest.raises(LeaseLost):
+        sleep_past_it(LoadLease(index))
+
+
 @pytest.mark.parametrize(("host", "is_taken_over"), [(host_name(), True), ("another-host", False)])
 def test_a_load_that_was_killed_on_this_host_blocks_no_other(
     index: SqliteIndex, host: str, is_taken_over: bool

@@ -264,7 +264,24 @@ def test_lines_of_documents_and_mails_are_matched(client: TestClient, line: str)
 
 @pytest.mark.parametrize("name", ["Forever 21", "7 Eleven", "Expo 2020", "3M", "12"])
 def test_a_number_that_may_be_a_part_of_the_name_stays(name: str) -> None:
-    assert match_rows.without_additions(name) == name
+    assert match_rows.without_additions(name) == [name]
+
+
+def test_the_first_figure_may_be_a_part_of_the_name() -> None:
+    assert match_rows.without_additions("27 Phillips 66 149,890 7,015") == ["Phillips 66", "Phillips"]
+
+
+@pytest.mark.parametrize("separator", [", ", "; ", "\t"])
+def test_a_name_that_is_also_a_heading_is_a_name(separator: str) -> None:
+    lines = "\n".join(f"{name}{separator}USA" for name in ("Walmart", "Target", "Costco"))
+    rows = match_rows.rows_of_lines(lines.encode()).rows
+    assert [row.cells.name.split(separator)[0] for row in rows] == ["Walmart", "Target", "Costco"]
+    assert [row.cells.name for row in match_rows.rows_of_lines(b"Target\nWalmart").rows] == ["Target", "Walmart"]
+
+
+def test_the_column_that_can_only_be_names_goes_before_one_that_may_be_names() -> None:
+    [row] = match_rows.rows_of_table(b"Account,Company\n12,Microsoft\n").rows
+    assert row.cells.name == "Microsoft"
 
 
 def test_a_damaged_or_too_long_line_costs_that_line(client: TestClient) -> None:

@@ -270,6 +270,12 @@ def test_an_excluded_company_stays_so_when_its_name_changes_and_another_takes_it
     assert hits(client) == before | {"pizza": True}
 
 
+def test_the_id_of_a_deleted_company_is_not_read_as_the_name_of_another(client: TestClient, index: SqliteIndex) -> None:
+    save(client, question=QUESTION | {"exclude": ["boots"]})
+    index.upsert("first", [DeletedCompany(id="boots", version=VERSION + 2), company("pizza", 0.85, 6, name="Boots")])
+    assert "pizza" in hits(client)
+
+
 def test_hits_are_read_page_by_page(client: TestClient) -> None:
     save(client)
     first = client.get("/lists/shoes/hits", params={"k": 2, "reasons": 0}).json()

@@ -16,7 +16,7 @@ from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.names.candidates import most_similar
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.resolver import FoundCompany, Resolver, without_description
-from similarity.search.names.rows import ListedCompany
+from similarity.search.names.rows import ListedCompany, page_name
 from tests.contract.steps import add_live
 from tests.factories import make_company, make_embedded
 
@@ -174,12 +174,18 @@ def test_a_joined_word_such_as_group_is_nearer_than_a_longer_word(resolver: Reso
     assert [each.id for each in failure.value.suggestions] == ["D", "CPF"]
 
 
+@pytest.mark.parametrize("typed", ["linkedin.com/company/9873", "https://x.com/HP/status/12", "a.wordpress.com/HP"])
+def test_an_address_that_names_no_company_is_no_name(typed: str) -> None:
+    assert page_name(typed) == ""
+
+
 @pytest.mark.parametrize(
     "typed",
     [
         "https://www.linkedin.com/company/morgan-stanley/?trk=x",
         "https://en.wikipedia.org/wiki/Morgan_Stanley",
         "de.wikipedia.org/wiki/Morgan%20Stanley",
+        "https://www.linkedin.com/company/morgan-stanley/about/",
     ],
 )
 def test_the_address_of_a_page_on_a_shared_host_means_the_company_in_it(resolver: Resolver, typed: str) -> None:
