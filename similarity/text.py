@@ -67,17 +67,21 @@ CHARACTERS_PREPARED = 10_000
 """Of a description. 512 tokens have about 2,500; to prepare 60,000 characters takes as long as to encode them."""
 
 
+def beginning_of(description: str) -> str:
+    """Return the first CHARACTERS_PREPARED characters, of which several blanks are one and stay."""
+    [beginning] = re.findall(rf"^(?:\s++|\S){{,{CHARACTERS_PREPARED}}}", description)
+    return str(beginning)
+
+
 def _prepared(company: Company, settings: TextSettings) -> str:
     """Return the prepared beginning of the description or, if that has too few content words, the prepared whole.
 
-    Several blanks count as one character of CHARACTERS_PREPARED and stay: the beginning is prepared as in the whole.
-    Unless nearly all of it is dropped, the encoder reads no further, so it gets the same vectors as from the whole, and
-    the cut needs no revision of its own.
+    The blanks of the beginning stay, so it is prepared as in the whole. Unless nearly all of it is dropped, the encoder
+    reads no further: it gives the same vectors as from the whole, and the cut needs no revision of its own.
     """
     description = company.description
     if len(description) > CHARACTERS_PREPARED:
-        [beginning] = re.findall(rf"^(?:\s++|\S){{,{CHARACTERS_PREPARED}}}", description)
-        text = _prepared_part(beginning, company, settings)
+        text = _prepared_part(beginning_of(description), company, settings)
         if has_content(text):
             return text
     return _prepared_part(description, company, settings)

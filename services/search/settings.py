@@ -106,12 +106,7 @@ class ServiceSettings:
     burst: int = _setting(100, "requests of one caller at once", 1, 10**6)
     service_rate: float = _setting(1000.0, "requests a second of all callers of one process; 0 for no limit", 0.0, 1e6)
     service_burst: int = _setting(2000, "requests of all callers at once", 1, 10**6)
-    at_once: int = _setting(
-        0,
-        "requests of one key worked on at once; 0 for 2 per core (at most 24)",
-        0,
-        24,
-    )
+    at_once: int = _setting(0, "requests of one key worked on at once; 0 for 2 per core (at most 24)", 0, 24)
     heavy_at_once: int = _setting(0, "heavy requests worked on at once, at least 2; 0 for 1 per core (at most 8)", 0, 8)
     queue: int = _setting(0, "requests that wait in the queue; 0 for twice those worked on at once", 0, 1000)
     queue_seconds: float = _setting(

@@ -47,9 +47,9 @@ class Gate:
     requests than that key.
 
     A gate with several permits always keeps one free for other keys: the first request of another key would wait long
-    for a heavy request to end. While several keys send requests, none has more than a third of the permits, but two,
-    because the threads of all requests contend for Python's lock. Its permits of `beside`, the gate of heavy requests,
-    count too, but one is left.
+    for a heavy request to end. While several keys send requests, each has at most a third of the permits, or two if
+    that is less, because the threads of all requests contend for Python's lock. The permits that it has of `beside`,
+    the gate of heavy requests, are subtracted, but it may always have one.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ HEADINGS: Mapping[str, frozenset[str]] = {
     )
 }
 ALSO_NAMES = frozenset(
-    "account accounts brand business client competitor constituent customer entity holding kunde peer security site "
+    "account brand business client competitor constituent customer entity holding kunde peer security site "
     "supplier symbol target web".split()
 )
 """Headings that may also be names. Alone they name no columns, and other headings go before."""

@@ -25,7 +25,7 @@ from similarity.index.filters import filter_values, value_key
 from similarity.preparation.masking import mask_names
 from similarity.preparation.phrases import Phrase, sentence_spans, split_phrases
 from similarity.search.explanations.phrase_pairs import PhraseTraits, best_pair, salience, stance
-from similarity.text import CHARACTERS_PREPARED, TextSettings, embedding_text
+from similarity.text import CHARACTERS_PREPARED, TextSettings, beginning_of, embedding_text
 
 Described: TypeAlias = Company | str
 """An anchor: a company, or a description in free text."""
@@ -38,8 +38,6 @@ MAX_PHRASES_PER_SIDE = 3
 MIN_WEIGHT = 0.01
 # A description is prepared about eighty times, so longer ones are cut where preparation reads all of them.
 MAX_PREPARED_CHARACTERS = 50_000
-_BEGINNING = re.compile(rf"^(?:\s++|\S){{,{CHARACTERS_PREPARED}}}")
-"""What preparation reads of a description, unless it says nothing."""
 # The shortest record of a company that preparation accepts.
 _ID = "occluded"
 _SAYS_SOMETHING = re.compile(r"\w")
@@ -228,7 +226,7 @@ def _words_of(described: Described, settings: TextSettings) -> tuple[str, tuple[
     description = described.description
     if len(description) > CHARACTERS_PREPARED:
         # Cut before phrases are removed, or preparation would read further words instead of a phrase.
-        [beginning] = _BEGINNING.findall(description)
+        beginning = beginning_of(description)
         is_all = _prepared(described, beginning, settings) == _prepared(described, description, settings)
         description = beginning if is_all else description[:MAX_PREPARED_CHARACTERS]
     return description, (described.name, *described.aliases)
