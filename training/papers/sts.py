@@ -102,9 +102,13 @@ def without_pairs_of(data: StsSet, others: Sequence[StsSet]) -> StsSet:
 
 
 def _comparable_pairs(data: StsSet) -> list[frozenset[str]]:
-    """Return the two texts of each pair, lower-cased, letters and digits only."""
-    sides = ([re.sub(r"\W", "", text.casefold()) for text in side] for side in (data.left, data.right))
-    return [frozenset(pair) for pair in zip(*sides, strict=True)]
+    """Return the two `comparable` texts of each pair."""
+    return [frozenset(map(comparable, pair)) for pair in zip(data.left, data.right, strict=True)]
+
+
+def comparable(text: str) -> str:
+    """Return a text in lower case, without spaces and punctuation: equal for the same sentence of two sources."""
+    return re.sub(r"\W", "", text.casefold())
 
 
 def evaluate_sts(encode: Encode, sets: Sequence[StsSet]) -> StsReport:

@@ -11,9 +11,12 @@ from similarity.errors import InvalidInput
 from tests.training.papers.sentence_pairs import CLASSES, write_nli, write_sts
 from training.config import TrainSettings
 from training.model.pair_model import PairModel
+from training.model.weights import load_transformer
 from training.papers.nli import main, read_cell_data, read_nli
+from training.papers.pretrain import main as pretrain
+from training.papers.pretrain import texts_of
 from training.papers.reports import nli_conditions
-from training.papers.sts import SETS, read_sts
+from training.papers.sts import SETS, comparable, read_sts
 
 pytestmark = pytest.mark.training
 
@@ -114,6 +117,25 @@ def test_finished_cells_are_kept_and_none_is_started_after_the_budget(
     assert "the budget of 0 minutes is used up after 3 of 4 cells" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="other settings"):
         nli.main([*first, "--seeds", "1", "--pairs", "60"])
+
+
+def test_a_start_learns_from_texts_that_are_in_no_benchmark(
+    model: Path, nli: Path, sts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    companies, output = tmp_path / "companies.txt", tmp_path / "start"
+    companies.write_text("The company makes boats and sails. The glue company makes nails.\n")
+    everything, some = (texts_of(nli, companies, without) for without in ([], [sts]))
+    dev = read_sts(sts, "STSb-dev")
+    benchmark = {comparable(text) for text in (*dev.left, *dev.right)}
+    assert benchmark & set(map(comparable, everything))
+    assert not benchmark & set(map(comparable, some))
+    assert {"The company makes boats and sails.", "The glue company makes nails."} <= set(some) < set(everything)
+    command = f"--nli {nli} --companies {companies} --without {sts} --tokenizer {model} --output {output}"
+    pretrain([*command.split(), "--epochs", "40", "--batch-tokens", "100", "--learning-rate", "3e-3"])
+    loss = float(capsys.readouterr().out.rsplit("loss ", 1)[1].split(",")[0])
+    assert loss < 0.8 * np.log(23)  # of a guess among the tiny model's words
+    start = load_transformer(str(output)).config
+    assert (start.num_hidden_layers, start.hidden_size, start.vocab_size) == (2, 128, 23)
 
 
 def test_a_part_of_the_pairs_is_the_same_every_time(nli: Path) -> None:
