@@ -15,7 +15,9 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM, DataCollatorForLanguageModeling, get_linear_schedule_with_warmup
 
+from similarity.errors import InvalidInput
 from training.console import refusing, say
+from training.data.pairs import Integers
 from training.data.tab_separated import unquoted_rows
 from training.data.texts import Texts, micro_batches_of
 from training.evaluate.judged import read_descriptions
@@ -27,33 +29,40 @@ from training.papers.sts import comparable
 from training.run.journal import Clock
 
 SHAPE = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512}
+MAX_TOKENS = 64
+SEED = 1
 
 
 def texts_of(nli: Path, companies: Path, without: Iterable[Path]) -> list[str]:
     """Return the distinct texts to train on.
 
     Raises:
-        InvalidInput: a file is missing or invalid.
+        InvalidInput: a file is invalid or missing, or a folder of `without` has no table.
     """
-    tables = (unquoted_rows(path) for folder in without for path in sorted(folder.glob("*.tsv*")))
-    taken = {comparable(value) for rows in tables for row in rows for value in row.values()}
+    taken: set[str] = set()
+    for folder in without:
+        tables = [unquoted_rows(path) for path in sorted(folder.glob("*.tsv*"))]
+        if not tables:
+            raise InvalidInput(f"there is no .tsv or .tsv.gz in {folder}, whose texts are to be left out")
+        taken |= {comparable(value) for rows in tables for row in rows for value in row.values()}
     described = (sentence for text in read_descriptions(companies) for sentence in sentences(text))
     found = dict.fromkeys((*read_nli(nli, limit=None).texts, *described))
     return [text for text in found if comparable(text) not in taken]
 
 
-def pretrain(texts: Texts, *, epochs: float, batch_tokens: int, rate: float, seed: int) -> BertForMaskedLM:
+def pretrain(texts: Texts, *, epochs: float, batch_tokens: int, rate: float) -> BertForMaskedLM:
     """Return the trained model; `batch_tokens`: tokens of a batch, with padding; `rate`: the highest learning rate."""
-    torch.manual_seed(seed)
-    random, device = np.random.default_rng(seed), this_device()
+    torch.manual_seed(SEED)
+    random, device = np.random.default_rng(SEED), this_device()
     model = BertForMaskedLM(BertConfig(vocab_size=len(texts.tokenizer), **SHAPE)).to(device)
     model.eval()  # no dropout: few passes over the texts, which a model of this size does not overfit
-    masked = DataCollatorForLanguageModeling(texts.tokenizer, seed=seed)
-    per_epoch = sum(1 for _ in micro_batches_of(np.arange(len(texts)), texts.lengths, tokens=batch_tokens))
-    steps = max(1, round(epochs * per_epoch))
+    masked = DataCollatorForLanguageModeling(texts.tokenizer, seed=SEED)
+    per_epoch = list(micro_batches_of(np.arange(len(texts)), texts.lengths, tokens=batch_tokens))
+    steps = max(1, round(epochs * len(per_epoch)))
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01, fused=True)
     schedule = get_linear_schedule_with_warmup(optimiser, steps // 20, steps)
-    clock, loss, batches = Clock(steps=steps, done=0, unit="tokens"), torch.zeros(()), []
+    clock, loss = Clock(steps=steps, done=0, unit="tokens"), torch.zeros(())
+    batches: list[Integers] = []
     for step in range(1, steps + 1):
         if not batches:
             order = random.permutation(len(texts))  # of texts of one length: other batches in every epoch
@@ -88,14 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--epochs", type=float, default=1.0)
     add("--batch-tokens", type=int, default=3072)
     add("--learning-rate", type=float, default=1e-3)
-    add("--max-tokens", type=int, default=64)
     options = parser.parse_args(arguments)
     with refusing():
         found = texts_of(options.nli, options.companies, options.without)
-        texts = Texts(found, options.tokenizer, max_tokens=options.max_tokens)
+        texts = Texts(found, options.tokenizer, max_tokens=MAX_TOKENS)
     say(f"{len(texts):,} texts of {int(texts.lengths.sum()):,} tokens")
-    rate, tokens = options.learning_rate, options.batch_tokens
-    model = pretrain(texts, epochs=options.epochs, batch_tokens=tokens, rate=rate, seed=1)
+    model = pretrain(texts, epochs=options.epochs, batch_tokens=options.batch_tokens, rate=options.learning_rate)
     model.bert.save_pretrained(options.output)
     texts.tokenizer.save_pretrained(options.output)
 

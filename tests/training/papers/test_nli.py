@@ -130,6 +130,8 @@ def test_a_start_learns_from_texts_that_are_in_no_benchmark(
     assert benchmark & set(map(comparable, everything))
     assert not benchmark & set(map(comparable, some))
     assert {"The company makes boats and sails.", "The glue company makes nails."} <= set(some) < set(everything)
+    with pytest.raises(InvalidInput, match=r"no \.tsv"):
+        texts_of(nli, companies, [tmp_path])
     command = f"--nli {nli} --companies {companies} --without {sts} --tokenizer {model} --output {output}"
     pretrain([*command.split(), "--epochs", "40", "--batch-tokens", "100", "--learning-rate", "3e-3"])
     loss = float(capsys.readouterr().out.rsplit("loss ", 1)[1].split(",")[0])
