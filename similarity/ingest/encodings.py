@@ -13,6 +13,7 @@ import codecs
 import io
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -73,6 +74,18 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def before_wrong_decoding(text: str) -> str:
+    """Return the text of which `text` is the UTF-8, decoded as Windows-1252 or Latin-1; empty if it is of none.
+
+    >>> before_wrong_decoding("MÃ¼ller"), before_wrong_decoding("Müller")
+    ('Müller', '')
+    """
+    for encoding in () if text.isascii() else (WINDOWS_1252, "latin-1"):
+        with suppress(UnicodeError):
+            return text.encode(encoding).decode("utf-8")
+    return ""
 
 
 def as_utf_8(stream: IO[bytes], *, name: str, on_note: OnNote) -> IO[bytes]:

@@ -25,7 +25,7 @@ from similarity.ingest.markup import without_markup
 # Ways to write that a value is missing.
 MISSING = frozenset(
     r"""
-    null none nan n/a n.a. tbd - -- \n <na>
+    null none nan n/a n.a. tbd - -- \n <na> (null) <null> [null] (none) (blank)
     #null! #div/0! #value! #ref! #name? #num! #n/a #getting_data #spill! #calc! #field! #blocked! #connect! #busy!
     #unknown! #external! #timeout! #python!
     """.split()
@@ -95,7 +95,7 @@ def clean_text(value: object, field_name: str) -> str:
     text = normalized("NFC", str(value)).strip()
     if field_name == "id":
         return text
-    return "" if text.casefold() in MISSING else without_markup(text)
+    return "" if text.casefold() in MISSING or text == "NaT" else without_markup(text)  # NAT is a ticker
 
 
 def clean_list(value: object, field_name: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from similarity.company import (
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.formats.plain_values import UnreadableValue, plain_value
 from similarity.index.attributes import TEXT, AttributeSchema, AttributeType, parse_type
+from similarity.ingest.encodings import before_wrong_decoding
 from similarity.ingest.field_values import (
     MISSING,
     FieldValue,
@@ -204,7 +205,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have its
     declared type, are ignored with a warning; the company is still accepted. A declared number like "1.200" is read as
     a decimal with a warning. An id like "nan" or 1.0, tags with commas and a number with a leading zero get a
-    warning.
+    warning, so does a text in a wrong encoding.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -232,6 +233,10 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         attributes=attributes,
     )
     change = VersionedCompany(company=company, version=version, untimed=untimed)
+    for name in TEXT_FIELDS:
+        if meant := before_wrong_decoding(text[name]):
+            warnings += (f"{name}: {text[name]!r:.40} looks like {meant!r:.40} in a wrong encoding; save as UTF-8",)
+            ambiguous.add(name)
     if warning := _id_warning(text["id"]):
         warnings += (warning,)
         ambiguous.add("id")

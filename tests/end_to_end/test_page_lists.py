@@ -220,6 +220,7 @@ def test_pasted_names_become_anchors_and_misses_are_said(sample: Any) -> None:
     expect(rows.nth(0)).to_contain_text("Carlsberg A/S", use_inner_text=True)
     expect(rows.nth(0)).to_contain_text("%", use_inner_text=True)
     expect(rows.nth(2).get_by_role("checkbox")).to_be_disabled()
+    expect(rows.get_by_role("button", name="Add it")).to_have_count(1)
     expect(dialog.get_by_role("button", name="Exclude 2")).to_have_attribute("title", re.compile("ask about a company"))
     dialog.get_by_role("button", name="Find companies like these 2").click()
     sample.get_by_role("heading", name="Carlsberg A/S + 1").wait_for()

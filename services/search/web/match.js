@@ -1,9 +1,11 @@
 // A pasted list of names or domains, matched with the companies of the index.
 
+import { openAdding } from "./adding.js";
 import { ProblemError, ask } from "./ask.js";
-import { byId, counted, el, say } from "./dom.js";
+import { button, byId, counted, el, say } from "./dom.js";
 import { openSavingCompanies } from "./lists.js";
 import { toTop } from "./links.js";
+import { softly } from "./problems.js";
 import { MAX_ANCHORS, current, go } from "./state.js";
 
 let rows = []; // {key, chosen, box, node}: a line of the list (its key is what was written), and what was made of it
@@ -73,9 +75,15 @@ function rowOf(answer, key, before) {
   row.node = el("tr", { class: id ? null : "missed" },
     el("td", {}, row.box), el("td", {}, words),
     el("td", {}, choice || (company ? [company.name, where && el("small", {}, ` ${where}`)] : el("span", { class: "note" }, "nothing found")),
-      !id && miss && el("p", { class: "note" }, miss)),
+      !id && miss && el("p", { class: "note" }, miss), !id && button("Add it", softly(() => addInstead(words)))),
     el("td", {}, id ? el("span", { title: how ? `by ${how}` : null }, `${Math.round(confidence * 100)} %`) : ""));
   return row;
+}
+
+// What was pasted stays for when the dialog is opened again.
+function addInstead(name) {
+  byId("paste").close();
+  return openAdding(name);
 }
 
 const chosenIds = () => [...new Set(rows.filter(({ box }) => box.checked).map(({ chosen }) => chosen).filter(Boolean))];
