@@ -8,12 +8,12 @@
 The first command creates an embedded index; any existing one can be used. Without `--url` a server of version 9.5 is
 installed and started (it needs Java 21 and Maven), and its data stay in the `--work` folder.
 Each stage stores its figures there: a run that was killed continues at the stage it had reached, and `--reuse`
-measures only the searches again, on the loaded data. Client and server share the machine's processors, which
-limits the figures of several clients. The `load` beside a figure is the load average of the minute before it,
-of the benchmark and of all other processes.
+measures all but loading and merging again. Client and server share the machine's processors, which limits the figures
+of several clients. The `load` beside a figure is the machine's load average of the minute before, the benchmark
+included.
 
-Recall is the share of the ten nearest by exact cosine (NumPy) that was found. "Filtered" keeps 1,
-10 and 50 % of the companies, evenly. `benchmarks.elasticsearch_corpus` makes the synthetic companies.
+Recall is the share of the ten nearest by exact cosine (NumPy) that was found. "Filtered" keeps every
+100th, 10th and 2nd of the companies. `benchmarks.elasticsearch_corpus` makes the synthetic companies.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from benchmarks.elasticsearch_corpus import (
     Corpus,
     Questions,
     company_questions,
-    continued_neighbourhood,
+    extrapolated_neighbourhood,
     held_out_questions,
     neighbourhood,
     read_corpus,
@@ -210,7 +210,10 @@ def show_neighbourhood(
         f"neighbourhood-{len(synthetic)}",
         lambda: [
             [real.label, neighbourhood(real.vectors, questions)],
-            [f"real, continued to {len(synthetic):,}", continued_neighbourhood(real, questions, size=len(synthetic))],
+            [
+                f"real, extrapolated to {len(synthetic):,}",
+                extrapolated_neighbourhood(real, questions, size=len(synthetic)),
+            ],
             [synthetic.label, neighbourhood(synthetic.vectors, held_out)],
         ],
     )
@@ -289,7 +292,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--client-seconds", type=float, default=4.0, help="duration of a measurement of searches per second"
     )
     parser.add_argument("--writers", type=int, default=2, help="number of threads that load")
-    parser.add_argument("--reuse", action="store_true", help="measure the searches again, on the loaded data")
+    parser.add_argument("--reuse", action="store_true", help="measure all but loading and merging again")
     parser.add_argument("--texts-per-second", type=float, default=TEXTS_PER_SECOND, help="encoder speed, for the plan")
     return parser.parse_args(arguments)
 

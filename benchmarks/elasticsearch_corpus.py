@@ -204,7 +204,7 @@ def neighbourhood(vectors: Vector, questions: Questions) -> list[float]:
     return [float(np.median(cosines[:, rank - 1])) for rank in RANKS]
 
 
-def continued_neighbourhood(real: Corpus, questions: Questions, *, size: int) -> list[float]:
+def extrapolated_neighbourhood(real: Corpus, questions: Questions, *, size: int) -> list[float]:
     """Return the `neighbourhood` that a real corpus of `size` would have: distances shrink by a power of the size.
 
     The power is estimated from a random eighth of the corpus and the whole corpus.

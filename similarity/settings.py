@@ -34,7 +34,8 @@ class Settings:
     of an index.
 
     Raises:
-        InvalidInput: `threads` is below 1, the index names a folder, or its files are beside a symbolic link to it.
+        InvalidInput: `threads` is below 1, the index names a folder, or its workspace, bundles or audit record are
+            beside a link to it.
     """
 
     index: str = DEFAULT_INDEX
@@ -86,8 +87,8 @@ def followed(index: str) -> str:
         beside, wanted = Path(f"{index}{suffix}"), Path(f"{file}{suffix}")
         if beside.exists() and not (wanted.exists() and beside.samefile(wanted)):
             raise InvalidInput(
-                f"{index} is a symbolic link to {file}, whose files are beside it, but there is {beside}: "
-                + (f"there is {wanted} too, so move one of them away" if wanted.exists() else f"move it to {wanted}")
+                f"{index} is a symbolic link to {file}, so {beside} is in the wrong place: "
+                + (f"{wanted} exists too, so move one of them away" if wanted.exists() else f"move it to {wanted}")
             )
     return file
 

@@ -27,7 +27,7 @@ class TextSettings:
     `drop_origin_sentences`: drop sentences on head office, founding, renaming and ticker symbols.
     `drop_places`: also drop place phrases ("in China", "across Europe"); off, because geography matters to some users.
     `revision`: of the rules, one of TEXT_REVISIONS. Rules that change any text get a new one, so that one generation
-    never holds vectors of old and new texts.
+    never holds vectors of old and new texts. Bundles that do not name a revision have 1.
     """
 
     mask_names: bool = True
@@ -64,11 +64,12 @@ NO_TEXT = text_hash("")
 """The `text_hash` of a company that has no vector, because its description has too few content words."""
 
 CHARACTERS_PREPARED = 10_000
-"""Of a description. 512 tokens have about 2,500; to prepare 60,000 characters takes as long as to encode them."""
+"""How much of a description is prepared. 512 tokens are about 2,500 characters; to prepare 60,000 takes as long as to
+encode them."""
 
 
 def beginning_of(description: str) -> str:
-    """Return the first CHARACTERS_PREPARED characters, of which several blanks are one and stay."""
+    """Return the first CHARACTERS_PREPARED characters. A run of blanks counts as one character, and is kept."""
     [beginning] = re.findall(rf"^(?:\s++|\S){{,{CHARACTERS_PREPARED}}}", description)
     return str(beginning)
 
@@ -76,8 +77,8 @@ def beginning_of(description: str) -> str:
 def _prepared(company: Company, settings: TextSettings) -> str:
     """Return the prepared beginning of the description or, if that has too few content words, the prepared whole.
 
-    The blanks of the beginning stay, so it is prepared as in the whole. Unless nearly all of it is dropped, the encoder
-    reads no further: it gives the same vectors as from the whole, and the cut needs no revision of its own.
+    Blanks are kept, so the beginning is prepared as it would be within the whole. Unless nearly all of it is dropped,
+    the encoder reads no further, so the vectors are the same and the cut needs no revision of its own.
     """
     description = company.description
     if len(description) > CHARACTERS_PREPARED:

@@ -134,7 +134,7 @@ def _filters(texts: Sequence[str], index: str | None, *, is_local: bool) -> "lis
 
     from similarity.index.filters import FILTER_FIELDS
     from similarity.ingest.file_columns import KnownAttributes
-    from similarity.search.filters.text import parse_filters
+    from similarity.search.queries.filter_texts import parse_filters
     from similarity.search.ranking_warnings import MIN_LIKENESS
 
     try:

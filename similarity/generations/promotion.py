@@ -17,9 +17,9 @@ from similarity.ingest.writer_leases import wait_for_writers
 IMPORTED = "imported"
 """The `bundle_id` of a generation whose vectors were imported without a bundle."""
 WRITERS_SECONDS = 30.0
-"""How long a promotion waits for writers; meanwhile, writes to an encoder without a bundle are refused."""
+"""How long a promotion waits for writers; meanwhile, if its encoder has no bundle, writes are refused."""
 LAG_SECONDS = 2.0
-"""How long a document may seem to be missing: it was written between the two reads that are compared."""
+"""How long a document may seem missing because it was written between the two reads that are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,9 @@ def promote(
 
     A generation that was rolled back can be promoted too, if no other has been live since.
 
-    The gate runs first, because writes go on meanwhile. Then a building generation (with imported vectors) is
+    Writes go on while the gate runs. Then a building generation (with imported vectors) is
     registered, and what it lacks is counted again once every writer writes to it too; `wait` limits that to so many
-    seconds. A generation that is not promoted is building again: while one without a bundle is a candidate, the service
-    refuses writes.
+    seconds. If it is not promoted, it is building again: while a candidate has no bundle, the service refuses writes.
 
     Raises:
         UnknownGeneration: there is no generation of this name.
@@ -71,7 +70,7 @@ def promote(
             f"go back to {name}, retire {target} first"
         )
     if generation.state is GenerationState.CANDIDATE and generation.bundle_id == IMPORTED and not dry_run:
-        with RenewedLease(index, REEMBED):  # no promotion is running: one was killed
+        with RenewedLease(index, REEMBED):  # left by a promotion that was killed
             index.withdraw_candidate(name)
         generation = generation_named(index, name)
     live = live_name(index)
@@ -115,7 +114,7 @@ def _withdraw(index: CompanyIndex, name: str) -> None:
 def _how_to_fill(generation: Generation) -> str:
     """Return what brings a generation up to date, for a message."""
     if generation.state is GenerationState.PREVIOUS:
-        return "load these companies again, because writers write to it too"
+        return "load these companies again: loads write to it too"
     if generation.bundle_id != IMPORTED:
         return "run the re-embed or the copy again"
     return (
@@ -136,17 +135,16 @@ def rollback_plan(index: CompanyIndex, *, force: bool = False, wait: float = 0) 
 
 
 def rollback(index: CompanyIndex, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
-    """Make the generation that was live before live again. Unlike `index.rollback`, this does not go forward.
+    """Make the previous generation live again. A repeated call is refused; `index.rollback` would undo the first.
 
-    So a job that is repeated after its rollback does not undo it. But with `force`, an import that is live is replaced
-    by the generation that was live before it, also by a newer one: the import may have been promoted late. Repeated,
-    such a rollback goes to the import again.
+    But with `force`, a live import is replaced by the generation before it, even by a newer one: the import may have
+    been promoted later. Repeated, such a rollback returns to the import.
 
     Raises:
         GenerationConflict: no generation was live before, or it was rolled back, or it lacks documents (unless
             `force`).
     """
-    if previous_generations(index):  # without one, the store refuses, which is on the audit record
+    if previous_generations(index):  # without one, the store refuses, and that is audited
         _rollback_target(index, force=force)
     return index.rollback(force=force, wait=wait)
 

@@ -29,7 +29,7 @@ class FieldFilter:
     `at_least`, `at_most`: inclusive limits for attributes, which compare numbers exactly; `above`, `below`: the same
     limits, exclusive. Text, true/false and missing attributes are in no range. For an attribute that is declared as
     an ordinal, limits are levels. `Searcher` replaces levels, and countries in any spelling, by the values that
-    companies have (`search.filters`).
+    companies have (`search.queries`).
 
     Raises:
         InvalidFilter: the field is unknown, there are no values and no limits, or the range is invalid.

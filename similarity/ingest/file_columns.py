@@ -6,7 +6,7 @@ from pathlib import Path
 
 from similarity.company import Company, DeletedCompany
 from similarity.errors import InvalidInput, NoLiveGeneration
-from similarity.formats.excel_files import also_sheets, read_sheet
+from similarity.formats.excel_files import sheet_advice, sheet_note
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.encodings import is_unicode
@@ -88,7 +88,7 @@ class FileColumns:
             else f"{name} <- {column}"
             for name, column in self.used
         ]
-        sheets = f"; {read_sheet(self.sheets)}" if len(self.sheets) > 1 else ""
+        sheets = f"; {sheet_note(self.sheets)}" if len(self.sheets) > 1 else ""
         return f"columns: {', '.join(used)}" + (f"; ignored: {self.ignored_text}" if self.ignored else "") + sheets
 
     @property
@@ -112,10 +112,10 @@ def file_columns(
 ) -> FileColumns:
     """Return the columns of the fields and attributes in a file.
 
-    `columns` has those that the user named. Any other field is the column of its name, or the only one that differs
-    from it in nothing but case, blanks, hyphens, underscores or a leading "company". Attributes of `known` are found
-    in the same way, and a column `attributes.NAME` is the attribute NAME. `others`: columns with another use, which are
-    not ignored.
+    `columns` has those that the user named. Any other field has the column of its name, or the only one whose name
+    differs only in case, blanks, hyphens, underscores or a leading "company". Attributes of `known` are found in the
+    same way, and a column `attributes.NAME` is the attribute NAME. `others`: columns with another use; the result does
+    not list them as ignored.
 
     Raises:
         InvalidInput: the file lacks a required column or one that the user named, or several columns could be meant.
@@ -124,7 +124,7 @@ def file_columns(
     first, sheets = columns_and_sheets(path)
     known = known or KnownAttributes()
     late = late_columns(path, set(first))
-    # The members of an object of attributes need no columns.
+    # The members of an object `attributes` are no columns.
     existing = [*first, *(column for column, is_member in late.items() if not is_member)]
     try:
         found = match_columns(existing, columns, known=known, others=others)
@@ -132,7 +132,7 @@ def file_columns(
         _check_columns(found, existing, late, advice=advice)
         _refuse_mixed(found, columns, set(late))
     except InvalidInput as error:
-        raise InvalidInput(f"{error}{also_sheets(sheets)}") from None
+        raise InvalidInput(f"{error}{sheet_advice(sheets)}") from None
     declared = {name: name for name in known.schema.types} if is_json(path) else {}
     attributes = declared | dict(found.columns.attributes)
     return replace(found, columns=replace(found.columns, attributes=attributes), sheets=sheets)
@@ -234,7 +234,7 @@ def _bare_key(column: str) -> str:
 
 
 def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that the user named, or whose columns have other names."""
+    """Return the fields that the user named or that are in columns of other names, and their fallbacks."""
     renamed = {name: column for name, column in fields.items() if name in named or name != column}
     for name, fallback in FALLBACK_COLUMNS.items():
         if name in renamed and name not in named:

@@ -11,7 +11,7 @@ CANDIDATES_NAMED = 10
 LATIN = re.compile("[A-Za-z]")
 
 
-def labelled(company: Company) -> str:
+def with_name(company: Company) -> str:
     """Return the id of a company with its name and country, as messages show it."""
     return f"{company.id} ({', '.join(filter(None, (company.name, company.country)))})"
 
@@ -57,9 +57,9 @@ class AmbiguousCompany(InvalidInput):
     """Several companies match `reference`; `candidates` are the first of them, by id."""
 
     def __init__(self, reference: str, candidates: Sequence[Company], *, count: int) -> None:
-        ids = ", ".join(map(labelled, candidates[:CANDIDATES_NAMED]))
+        ids = ", ".join(map(with_name, candidates[:CANDIDATES_NAMED]))
         others = count - CANDIDATES_NAMED
-        more = f"; or type more of the name, for {others} others" if others > 0 else ""
+        more = f"; or type more of the name ({others} more)" if others > 0 else ""
         super().__init__(f"{count} companies match {reference!r}; use one of the ids: {ids}{more}")
         self.reference = reference
         self.candidates = tuple(candidates)
@@ -81,7 +81,7 @@ class EncoderNotLoaded(SimilarityError):
 
 
 class NotCalibrated(InvalidInput):
-    """The generation has no calibrator, so there are no probabilities to filter by."""
+    """The generation has no ranker and no calibration, so there are no probabilities to filter by."""
 
 
 class RankingExpired(SimilarityError):

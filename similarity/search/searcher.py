@@ -23,13 +23,13 @@ from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
 from similarity.search.explanations.explanation import ExplainingPhrase, facts_of, shared_facts
 from similarity.search.explanations.segments import Segment
-from similarity.search.filters.countries import with_countries
-from similarity.search.filters.level_ranges import with_levels
 from similarity.search.location import Location, place_of
 from similarity.search.names.namesakes import namesake_warning
 from similarity.search.names.resolver import FoundCompany, Resolver
 from similarity.search.names.suggestions import suggested_companies
+from similarity.search.queries.country_filters import with_countries
 from similarity.search.queries.encoders import QueryEncoders
+from similarity.search.queries.level_filters import with_levels
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.queries.resolution import (
     MAX_SIMILAR_NAMES,
@@ -84,7 +84,7 @@ class Searcher:
         Raises:
             UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
             EncoderNotLoaded: the query has free text, and the generation's encoder is not among the encoders.
-            NotCalibrated: `min_probability` is given, and the generation has no calibrator.
+            NotCalibrated: `min_probability` is given, and the generation has no probabilities.
             RankingExpired: the generation of the previous page was retired.
             InvalidInput: a company is both anchor and negative, the vectors of anchors and negatives cancel out, or a
                 segment does not exist.
@@ -245,7 +245,7 @@ class Searcher:
     def _resolved(self, question: Question, generation: Generation, max_similar_names: int) -> ResolvedQuestion:
         if question.min_probability is not None and generation.second_stage is None:
             raise NotCalibrated(
-                f"min_probability needs a calibrator, and generation {generation.name} has none; remove min_probability"
+                f"generation {generation.name} has no ranker and no calibration; remove min_probability"
             )
         return resolve_question(
             question,

@@ -25,7 +25,7 @@ LEAST_CANDIDATES = 3
 class TrainingData:
     """The data of a training run, and the scores that select its best checkpoint.
 
-    `pairs`: the pairs to train on. `texts`: the tokenised texts in the numbering of `pairs`, perhaps followed by more.
+    `pairs`: the pairs to train on. `texts`: the tokenised texts, numbered as in `pairs`; more may follow.
     `select`: returns the selection scores of an encoder, higher is better. The first score decides; if it is equal, the
     next. It must not use data of the final evaluation. `selection_anchors`: how many anchors `prepare` held out for
     `select`; 0 if it uses other data.
@@ -44,7 +44,7 @@ def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> Trainin
 
     Raises:
         InvalidInput: there are not enough anchors, nothing to train on is left, the pairs of the held-out anchors are
-            all of one kind, or `label_share` is not above 0, up to 1.
+            all of one kind, or `label_share` is not in (0, 1].
     """
     train, kept = split_by_anchor(pairs, selection=selection, seed=settings.seed)
     return TrainingData(
@@ -72,8 +72,8 @@ class Selection:
         others = labelled & ~positive if (labelled & ~positive).any() else ~labelled
         if not positive.any() or not others.any():
             raise InvalidInput(
-                "the selection pairs are all of one kind, so every encoder has the same score; label "
-                "negatives too, or add unlabelled pairs of the same anchors (python -m training.generate)"
+                "the selection pairs are all of one kind, so every encoder has the same score; label both "
+                "kinds, or add unlabelled pairs of the same anchors to positives (python -m training.generate)"
             )
         self.pairs = pairs.subset(positive | others)
         self.positive: NDArray[np.bool_] = positive[positive | others]

@@ -1,4 +1,4 @@
-"""Saved lists, independent of HTTP: named queries that are run again, which of their hits are new, and shortlists."""
+"""Saved lists, without the routes: named queries that are run again, which of their hits are new, and shortlists."""
 
 import json
 import time
@@ -15,8 +15,8 @@ from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList,
 from similarity.feedback.rules import retry_if_erased
 from similarity.feedback.shortlists import WrongKindOfList, companies_of
 from similarity.search.errors import EncoderNotLoaded
-from similarity.search.filters.level_ranges import with_levels
 from similarity.search.names.resolver import Resolver, without_description
+from similarity.search.queries.level_filters import with_levels
 from similarity.search.searcher import retry_if_retired
 
 from ..asking.question_schemas import MAX_EXCLUDED, Question
@@ -45,7 +45,7 @@ MAX_LISTS = 200
 QUICKLY_ASKED = 10
 """Running more queries of lists than this counts as a heavy request; so does any query that needs the encoder."""
 QUICK_SECONDS = 1.0
-"""So do queries of lists that take longer: nine with 9,500 exclusions each took 15 s."""
+"""Queries of lists that take longer count as heavy, too: nine with 9,500 exclusions each took 15 s."""
 SECONDS_TO_COUNT = 10.0
 """Time limit for counting new hits: running 200 saved queries may take an hour."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
@@ -57,8 +57,8 @@ REMOVED_MEMBERS = frozenset({"mode"})
 class ListsService:
     """Stores lists in `workspace` and runs their queries with `search`. `clock`: returns the current time.
 
-    `seconds`: a clock that limits the time for the counts of new hits. `before_heavy_work`: called before many queries
-    are run at once, or before further ones after QUICK_SECONDS; it may raise.
+    `seconds`: a monotonic clock, for the time limit of counting new hits. `before_heavy_work`: called before many
+    queries are run at once, or before further ones after QUICK_SECONDS; it may raise.
     """
 
     search: SearchService
@@ -71,11 +71,11 @@ class ListsService:
         """Save a query or companies under a name, replacing an earlier list. Return it, and whether the name is new.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: a reference of them matches no company, or several.
+            UnknownCompany, AmbiguousCompany: a reference to a company matches none, or several.
             UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
             Problem: there are too many lists.
             InvalidInput: the name is invalid, or the list is too long.
-            ErasedMeanwhile: a company was erased meanwhile. `change` and `look` raise it if one was at each try.
+            ErasedMeanwhile: a company was erased meanwhile. `change` and `look` retry first.
         """
         mark = self.workspace.erasure_mark()  # before the companies are looked up
         if set(name) == {"."}:
@@ -117,7 +117,7 @@ class ListsService:
         return self._record(self.workspace.change_list(name, changed, since=mark), caller)
 
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
-        """Return all lists by name, without very long queries.
+        """Return all lists, sorted by name; very long queries and shortlists are left out of them.
 
         `count_new`: run each query and count the new hits, until SECONDS_TO_COUNT are over.
         """
@@ -160,11 +160,11 @@ class ListsService:
         """Return the ranking of a list's query, with the hits marked that are new since the caller's last look.
 
         Raises:
-            UnknownList: there is no such list.
+            UnknownList, WrongKindOfList: there is no such list, or it is a shortlist.
             Problem: its query cannot be answered.
         """
         changes = query.model_dump(include={"k", "reasons", "cursor"}, exclude_none=True)
-        ranking = self._asked(self.workspace.saved_list(name), changes)
+        ranking = self._run(self.workspace.saved_list(name), changes)
         look = self.workspace.last_look(name, caller.name)
         members = dict(ranking)
         members["hits"] = [ListHit(**dict(hit), new=is_new) for hit, is_new in _with_news(ranking, look)]
@@ -179,29 +179,29 @@ class ListsService:
         """Store what the caller has seen: the ids of stored companies in the request, by default the current hits.
 
         Raises:
-            UnknownList: there is no such list.
+            UnknownList, WrongKindOfList: there is no such list, or it is a shortlist.
             Problem: its query cannot be answered.
         """
         mark = self.workspace.erasure_mark()
         saved = self.workspace.saved_list(name)
-        ids = self._now(saved) if given.ids is None else self._stored(given.ids)
+        ids = self._current_ids(saved) if given.ids is None else self._stored(given.ids)
         look = Look(list_name=name, user=caller.name, at=self.clock(), seen=tuple(dict.fromkeys(ids))[:MAX_SEEN])
         self.workspace.add_look(look, since=mark)
         return LookRecord(name=name, looked_at=look.at, seen=len(look.seen))
 
     def _count_new(self, saved: SavedList, look: Look | None) -> int | None:
         try:
-            ranking = self._asked(saved, ONLY_IDS)
+            ranking = self._run(saved, ONLY_IDS)
         except (Problem, InvalidInput, EncoderNotLoaded, UnknownList, WrongKindOfList):
             return None
         return sum(is_new for _, is_new in _with_news(ranking, look))
 
-    def _now(self, saved: SavedList) -> Sequence[str]:
-        hits = self._asked(saved, ONLY_IDS).hits
+    def _current_ids(self, saved: SavedList) -> Sequence[str]:
+        hits = self._run(saved, ONLY_IDS).hits
         return [company_id for hit in hits for company_id in (hit.company["id"], *hit.duplicates)]
 
     def _stored(self, ids: Sequence[str]) -> list[str]:
-        """Return those that are ids of stored companies: an erasure would not find any other text."""
+        """Return only the ids of stored companies: an erasure could not find other texts."""
 
         def run_once() -> list[str]:
             live = self.search.searcher.live()
@@ -211,7 +211,7 @@ class ListsService:
 
         return retry_if_retired(run_once)
 
-    def _asked(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
+    def _run(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
         return self.search.rank(_question(saved, changes), by_id=True)
 
     def _with_ids(self, question: ListQuestion) -> dict[str, Any]:
@@ -220,9 +220,9 @@ class ListsService:
         searcher = self.search.searcher
         with_levels(searcher.index, searcher.live().name, asked.filters)  # refuses unknown levels
         kept = question.model_dump(mode="json", exclude_none=True)
-        for asked in (*kept["anchors"], *kept["negatives"]):
-            if "company" in asked:
-                asked["company"] = self.search.company(asked["company"], exact=True).company.id
+        for anchor in (*kept["anchors"], *kept["negatives"]):
+            if "company" in anchor:
+                anchor["company"] = self.search.company(anchor["company"], exact=True).company.id
         known = self.search.known_ids(kept["exclude"])
         kept["exclude"] = list(dict.fromkeys(known.get(each, each) for each in kept["exclude"]))
         return kept

@@ -1,4 +1,4 @@
-"""Tables with a checksum of each row: those of the workspace, of the erasure ledger, and leases.
+"""Tables with a checksum of each row: such as those of the workspace, the erasure ledger and leases.
 
 Every read compares the checksums, so a flipped bit is an error and never part of an answer. Damage to a key can hide
 a row from a query by this key; `damage` reads all rows and finds it.
@@ -25,7 +25,7 @@ Record = TypeVar("Record")
 class Records(Generic[Record]):
     """A table with a column `checksum`. `key` are the columns of its primary key, `values` the others.
 
-    `decode` returns the record of a row without its checksum.
+    `decode` makes a record of the columns before the checksum.
     """
 
     table: str

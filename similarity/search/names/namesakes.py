@@ -14,7 +14,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.preparation.masking import GROUP_WORDS
 from similarity.search.countries import country_code, is_same_country
 from similarity.search.duplicates import SHARED_HOSTS
-from similarity.search.errors import labelled
+from similarity.search.errors import with_name
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.comparison import (
     How,
@@ -176,7 +176,7 @@ def largest_or_only(
 
 def namesake_warning(name: str, company: Company, others: Sequence[Company]) -> str:
     """Return the warning that `name` was read as `company` and may mean one of `others`."""
-    shown = "; ".join(map(labelled, others[:NAMESAKES_SHOWN]))
+    shown = "; ".join(map(with_name, others[:NAMESAKES_SHOWN]))
     more = f"; and {len(others) - NAMESAKES_SHOWN} more" if len(others) > NAMESAKES_SHOWN else ""
     return f"{name!r} is read as {company.name} ({company.id}); it may also mean {shown}{more}: use an id to choose"
 

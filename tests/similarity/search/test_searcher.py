@@ -81,9 +81,7 @@ def test_an_ambiguous_name_lists_its_candidates(searcher: Searcher) -> None:
 
 def test_an_ambiguous_name_says_how_many_candidates_it_does_not_list() -> None:
     candidates = [make_company(f"c{number}", name="Bee") for number in range(12)]
-    assert str(AmbiguousCompany("bee", candidates, count=21)).endswith(
-        "c9 (Bee); or type more of the name, for 11 others"
-    )
+    assert str(AmbiguousCompany("bee", candidates, count=21)).endswith("c9 (Bee); or type more of the name (11 more)")
 
 
 def test_other_companies_of_the_name_are_named_in_a_warning(index: SqliteIndex, searcher: Searcher) -> None:
@@ -158,7 +156,7 @@ def test_phrases_that_nobody_can_compute_are_a_warning(searcher: Searcher) -> No
 
 def test_a_least_probability_needs_a_calibration(index: SqliteIndex, searcher: Searcher) -> None:
     question = Question(anchors=[Anchor(company="a")], min_probability=0.5)
-    with pytest.raises(NotCalibrated, match="generation first has none"):
+    with pytest.raises(NotCalibrated, match="generation first has no ranker and no calibration"):
         searcher.search(question)
     add_candidate(index, "second", calibration=Calibration(slope=0.0, intercept=0.0))
     index.upsert("second", [make_embedded("a"), make_embedded("b")])
