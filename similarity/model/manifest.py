@@ -20,7 +20,7 @@ NORMALISATION = "l2"
 INPUT_NAMES = ("input_ids", "attention_mask")
 OUTPUT_NAME = "embedding"
 
-# Members that were added by a later schema, and its version.
+# Members that are not in schema 1, and the schema version that added them.
 _SINCE = {"licence": 2, "ranker": 3}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_DIMENSION = 16_384
@@ -31,11 +31,11 @@ _MAX_TOKENS = 65_536
 class Manifest:
     """The description of a bundle's model.
 
-    `dimension` is that of a vector. Texts are truncated to `max_tokens` tokens, special tokens included. `pooling`
-    ("mean" over non-padding tokens) and `normalisation` ("l2") are part of the graph. `quantisation` is the storage
-    format of the weights ("none": float32). `metrics` are figures by name; `calibration` maps a cosine to a
-    probability. `licence` is the SPDX expression of the weights, empty if a manifest of schema 1 has none. `ranker`
-    holds the weights of the second stage.
+    `dimension` is the length of a vector. Texts are truncated to `max_tokens` tokens, including special tokens.
+    `pooling` ("mean" over non-padding tokens) and `normalisation` ("l2") are part of the graph. `quantisation` is the
+    storage format of the weights ("none": float32). `metrics` are figures by name; `calibration` maps a cosine to a
+    probability. `licence` is the SPDX expression of the weights; it may be empty, except in schema 2. `ranker` holds
+    the weights of the second stage.
 
     Raises:
         ValueError: a value is out of range.
@@ -92,7 +92,8 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
     """Return the manifest and the SHA-256 of each file by name.
 
     Raises:
-        ValueError: a field is unknown, missing or of the wrong type, or the schema is newer than this release.
+        ValueError: a field is unknown, missing, of the wrong type or out of range, or this release does not read the
+            schema.
     """
     found = _object("the manifest", content)
     version = _whole_number(found, "schema_version")
