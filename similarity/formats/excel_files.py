@@ -24,11 +24,11 @@ MAX_ROWS = 1_048_576
 MAX_COLUMNS = 16_384
 SHOWN_SHEETS = 10
 MAX_EMPTY_ROWS = 100
-"""Before the row that names the columns."""
+"""How many rows are searched for the one that names the columns."""
 MAX_UNPACKED = 1 << 30
 """Bytes of all parts: openpyxl holds the texts of all cells in memory."""
 MAX_RATIO = 200
-"""The highest ratio of unpacked to packed bytes of a file above SMALL; files of Excel have 5 to 30."""
+"""The highest ratio of unpacked to packed bytes, if a file unpacks to more than SMALL; files of Excel have 5 to 30."""
 SMALL = 1 << 26
 # What openpyxl raises for damaged files; not OSError, because a retry may help.
 READING_ERRORS = (
@@ -40,9 +40,9 @@ NO_RESULT_CELL = SimpleNamespace(value=NO_RESULT, data_type="n")
 FORMULA = re.compile(rb"[<:]f[\s/>]")
 MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3})([0-9]{1,7}):[A-Z]{1,3}([0-9]{1,7})"')
 LONGEST_ELEMENT = 100
-"""Bytes of an element that one of these patterns finds."""
+"""The most bytes of an element that FORMULA or MERGED finds."""
 MAX_MERGED = 100_000
-"""Ranges of merged cells, of which openpyxl holds each in memory."""
+"""The most ranges of merged cells; openpyxl holds each in memory."""
 # The format of a code such as a postcode. Excel has at most 15 exact digits.
 ZEROS = re.compile("0{2,15}")
 # Excel writes control characters of texts in this way.
@@ -57,8 +57,8 @@ def open_sheet(stream: IO[bytes], name: str) -> Iterator["ExcelSheet"]:
     """Open the first sheet of an Excel file. The stream must be seekable, and is not closed.
 
     Raises:
-        InvalidInput: the content is no Excel file, is damaged or has a password, or unpacks to too much; also while
-            the rows are read.
+        InvalidInput: the content is no Excel file, is damaged, has a password or is too large, or the sheet does not
+            name its columns or names two of them alike. Also raised while the rows are read.
     """
     # openpyxl warns of styles and extensions, which do not matter here.
     warnings.filterwarnings("ignore", category=UserWarning, module="openpyxl")
@@ -96,8 +96,8 @@ class _Sheet(Protocol):
 class ExcelSheet:
     """A sheet: the names of its columns, and its rows.
 
-    `formulas`: the same sheet with formulas instead of their results; None if it has none. `titles`: the names of all
-    sheets of the file; this is the first. `ranges`: its merged cells.
+    `formulas`: the same sheet with formulas instead of their results; None if it has no formulas. `titles`: the names
+    of all sheets of the file; this sheet is the first. `ranges`: the merged cells of this sheet.
     """
 
     def __init__(
@@ -122,7 +122,8 @@ class ExcelSheet:
 
         Cells without a column name are left out. Whole numbers are integers, or texts if they are shown with
         leading zeros. Dates are ISO 8601, formulas are their stored results (without one, an UnreadableValue), and
-        errors of formulas are None. Each row of merged cells has their value, in their first column.
+        errors of formulas are None. If cells of several rows are merged, each of these rows has their value, in their
+        first column.
         """
         width = len(self.columns)
         held: dict[int, tuple[int, Any]] = {}  # by column: the last row of its merged cells, and their first cell
@@ -221,7 +222,7 @@ def _check_archive(stream: IO[bytes], name: str) -> None:
 
 
 def _formulas_and_merged(stream: IO[bytes], part: str, name: str) -> tuple[bool, list[_Range]]:
-    """Return whether a sheet may have formulas, that is an element `f`, and the ranges of its merged cells."""
+    """Return whether a sheet may have formulas, that is, an element named `f`, and the ranges of its merged cells."""
     has_formulas, merged = False, list[tuple[bytes, ...]]()
     with zipfile.ZipFile(stream) as archive, archive.open(part) as sheet:
         end = b""

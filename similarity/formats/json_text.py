@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
-# Our own data has at most ten levels. Well below Python's limits, so that no later step fails because of the depth.
+# Our own data has at most ten levels. This is well below Python's limits, so no later step fails because of the depth.
 MOST_LEVELS = 100
 
 

@@ -18,7 +18,7 @@ FEWEST_WORDS = 3
 # Text beyond the encoder's token limit does not affect the vector; 6,000 characters are more than 1,000 tokens.
 MOST_CHARACTERS = 6_000
 MOST_PHRASES = 40
-# At the ends of a phrase; a phrase that only repeats a name would take seconds.
+# Names that are removed from the ends of a phrase; without a limit, a phrase of repeated names would take seconds.
 MOST_NAMES = 4
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -79,7 +79,7 @@ _DANGLING = re.compile(
     r"[\s,](?:and|and also|or|as well as|of|by|from|with|through|via|under|to|for|in|on|at|as|the|an?)$", re.IGNORECASE
 )
 LONGEST_DANGLING = 16
-"""Characters; where longer ends were searched, a long text of such words would be read once for each of them."""
+"""Characters that are searched; in a long text of such words, a search of all would read the text once for each."""
 _PUNCTUATION = " \t\r\n\u00a0\u3000,;:，；、：。.!?！？–—-"
 
 
@@ -95,8 +95,8 @@ class Phrase:
 def split_phrases(description: str, names: Iterable[str] = ()) -> tuple[Phrase, ...]:
     """Return the phrases of a description in order, without overlap, at most `MOST_PHRASES`.
 
-    Connecting words and punctuation ("and", "It also", ";") are in no phrase; nor is one of the company's `names` at
-    the beginning or end of a phrase.
+    No phrase begins with connecting words ("and", "It also") or punctuation, or ends with them. The company's `names`
+    are removed from both ends of a phrase if enough words remain.
     """
     text = _Text(description[:MOST_CHARACTERS])
     names = tuple(names)
@@ -200,7 +200,7 @@ def _end_of_name(text: str, masked: str, names: tuple[str, ...]) -> int:
 
 
 def _start_of_name(text: str, masked: str, names: tuple[str, ...]) -> int:
-    """Return the start of the name that `text` ends with; its length if it does not end with a name."""
+    """Return the start of the name that `text` ends with; the length of `text` if it does not end with a name."""
     if not masked.endswith(MASK):
         return len(text)
     _, _, words_before = masked.removesuffix(MASK).rpartition(MASK)
