@@ -42,7 +42,7 @@ SEPARATORS = re.compile(r"[;|\r\n]")
 PYTHON_TEXT = re.compile(r"""'[^'\\\n]*(?:\\[\\'"nrtxuU][^'\\\n]*)*'|"[^"\\\n]*(?:\\[\\'"nrtxuU][^"\\\n]*)*\"""")
 PYTHON_LIST = re.compile(rf"\s*\[\s*(?:(?:{PYTHON_TEXT.pattern})[\s,]*)*\]\s*")
 MAX_PYTHON_LIST = 10_000
-"""Characters: it takes longer to read than JSON."""
+"""The most characters of a list in Python's syntax, which takes longer to read than JSON."""
 KINDS = {
     bool: "true or false",
     int: "a number",
@@ -74,12 +74,12 @@ def kind_of(value: object) -> str:
 
 
 def clean_text(value: object, field_name: str) -> str:
-    """Return a text field, stripped, in NFC and without HTML. Numbers and dates become text.
+    """Return a text field, stripped and in NFC. Numbers and dates become text; None and NaN become empty.
 
-    None, NaN (a data frame's None) and the words of MISSING become empty, except in an id.
+    In every field but an id, HTML is removed, and the words of MISSING become empty.
 
     Raises:
-        InvalidCompany: the value is a list, an object, an infinite number or the like.
+        InvalidCompany: the value is a list, an object, true or false, an infinite number or the like.
     """
     value = plain_value(value)
     if value is None or _is_nan(value):
@@ -99,7 +99,7 @@ def clean_text(value: object, field_name: str) -> str:
 
 
 def clean_list(value: object, field_name: str) -> tuple[str, ...]:
-    """Return the entries of a list field.
+    """Return the entries of a list field, without empty and repeated ones.
 
     `value`: a list of texts, or one text, which is a list in JSON or Python, or has entries separated by `;`, `|` or
     line breaks.
@@ -183,7 +183,7 @@ def _number(text: str) -> FieldValue:
 
 
 def _problem_of(value: object) -> str:
-    """Return why a value cannot be that of an attribute of any type; empty if it can."""
+    """Return why no attribute of any type can have this value; empty if one can."""
     if isinstance(value, UnreadableValue):
         return value.reason
     if value is not None and not isinstance(value, str | bool | int | float):
@@ -196,7 +196,7 @@ def _is_nan(value: object) -> bool:
 
 
 def _whole(number: float) -> float:
-    """Return 50.0 as 50: a data frame makes floats of whole numbers, and a filter for 50 is to find both."""
+    """Return 50.0 as 50: a data frame makes floats of whole numbers, and a filter for 50 must find both."""
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
 
 

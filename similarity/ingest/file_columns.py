@@ -42,7 +42,7 @@ class KnownAttributes:
 
     @classmethod
     def of_index(cls, index: CompanyIndex) -> "KnownAttributes":
-        """Return the declared attributes of an index, and those of its first companies."""
+        """Return the declared attributes of an index, and the attributes of its `first_companies`."""
         companies = first_companies(index)
         return cls(
             schema=index.attributes(), stored=dict.fromkeys(name for each in companies for name in each.attributes)
@@ -99,7 +99,7 @@ class FileColumns:
 
 
 def first_companies(index: CompanyIndex) -> list[Company]:
-    """Return the first companies of the live generation, by id: those of one batch."""
+    """Return the companies of the first batch of the live generation; empty if there is no live generation."""
     try:
         first = next(index.scan(index.live().name), [])
     except NoLiveGeneration:
@@ -112,14 +112,14 @@ def file_columns(
 ) -> FileColumns:
     """Return the columns of the fields and attributes in a file.
 
-    `columns` has those that the user named. Any other field has the column of its name, or the only one whose name
-    differs only in case, blanks, hyphens, underscores or a leading "company". Attributes of `known` are found in the
-    same way, and a column `attributes.NAME` is the attribute NAME. `others`: columns with another use; the result does
-    not list them as ignored.
+    `columns` holds the columns that the user named. Any other field has the column of its name, or the only one whose
+    name differs only in case, blanks, hyphens, underscores or a leading "company". Attributes of `known` are found in
+    the same way (without "company"), and a column `attributes.NAME` is the attribute NAME. `others`: columns with
+    another use; the result does not list them as ignored.
 
     Raises:
         InvalidInput: the file lacks a required column or one that the user named, or several columns could be meant.
-            The message lists them. A file with a column `deleted` needs no names and descriptions.
+            The message lists the columns. A file with a column `deleted` needs no names and descriptions.
     """
     first, sheets = columns_and_sheets(path)
     known = known or KnownAttributes()
@@ -216,7 +216,7 @@ def _check_columns(found: FileColumns, existing: Sequence[str], late: Collection
 
 
 def _refuse_mixed(found: FileColumns, columns: Columns, late: Collection[str]) -> None:
-    """Raise InvalidInput if a later row of a JSONL file spells a column in another way than the first rows."""
+    """Raise InvalidInput if a later row of a JSON file spells a column in another way than the first rows."""
     ignored = {_bare_key(column): column for column in found.ignored}
     for name, column in found.used:
         other = ignored.get(_bare_key(column))
