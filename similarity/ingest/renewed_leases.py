@@ -14,7 +14,7 @@ LOAD = "load"
 REEMBED = "reembed"
 """Name of the lease for filling, promoting or removing a candidate: one process at a time."""
 RETIRE = "retire"
-"""Name of the lease for removing a generation that was live: each removal reads which names the others still have."""
+"""Name of the lease for removing a generation that was live: a removal reads which names the other generations have."""
 LEASE_SECONDS = 60.0
 
 
@@ -52,7 +52,7 @@ class RenewedLease:
             # Do not hide the first exception; the lease expires by itself.
 
     def held(self) -> Lease:
-        """Renew and return the lease. Raises LeaseLost if another process has taken it; then stop the work."""
+        """Renew and return the lease. Raises LeaseLost if it is not held any more; then stop the work."""
         if self._lease is None:
             raise LeaseLost(f"the lease {self._name!r} was not taken yet; use it with 'with'")
         with suppress(IndexUnavailable):  # it may be available again before the lease expires
@@ -64,7 +64,7 @@ class RenewedLease:
             try:
                 self.held()
             except LeaseLost:
-                return  # as the next `held` says
+                return  # the next `held` raises it again
 
 
 class LoadLease(RenewedLease):
@@ -74,8 +74,8 @@ class LoadLease(RenewedLease):
     load that still runs would replace it, or delete it if its file lacks the company.
 
     Raises:
-        LeaseHeld: another load runs. The lease of a load that was killed on this host is taken over; that of one on
-            another host ends within LEASE_SECONDS.
+        LeaseHeld: another load runs. The lease of a load that was killed is taken over if it ran on this host;
+            otherwise that lease ends within LEASE_SECONDS.
     """
 
     def __init__(self, index: CompanyIndex) -> None:
