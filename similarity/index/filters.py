@@ -23,8 +23,8 @@ class FieldFilter:
     """A filter for companies whose `field` has any of `any_of`, none of `none_of`, and is in the range.
 
     `field`: one of `FILTER_FIELDS` or `attributes.<name>`. Values are compared as text, case-folded
-    (`company.name_key`); a list field (tags) matches if any of its values does. The language is that of the description
-    (`EmbeddedCompany.language`), not a field of the company.
+    (`company.name_key`); a list field (tags) matches if any of its values does. `language` is the detected language of
+    the description (`EmbeddedCompany.language`), not a field of the company.
 
     `at_least`, `at_most`: inclusive limits for attributes, which compare numbers exactly; `above`, `below`: the same
     limits, exclusive. Text, true/false and missing attributes are in no range. For an attribute that is declared as
