@@ -39,7 +39,7 @@ def pages(
 ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
     """Yield all documents by ascending id after `after`.
 
-    Without a PIT (point in time): a document keeps its id, so each page continues exactly after the one before.
+    No PIT (point in time) is needed: a document keeps its id, so each page continues exactly after the one before.
     Documents that are written meanwhile may or may not be included.
     """
     body = _by_id(after, size=min(batch_size, SCAN_DOCUMENTS))
@@ -70,7 +70,7 @@ def stats(cluster: Cluster, index: str, languages: Collection[str]) -> Generatio
         index,
         {
             "size": 1,
-            "sort": [{"version": "desc"}],  # a maximum aggregation would pass through a double
+            "sort": [{"version": "desc"}],  # a maximum aggregation would round it to a double
             "_source": False,
             "docvalue_fields": ["version"],
             "track_total_hits": True,
