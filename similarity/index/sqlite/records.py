@@ -43,7 +43,7 @@ class Records(Generic[Record]):
         connection.executemany(statement, [(*row, checksum(*row)) for row in rows])
 
     def read(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Record]:
-        """Return the records of the rows of `stored`. Raises DamagedRow if one of them is damaged."""
+        """Return the records of the rows that `stored` returns. Raises DamagedRow if a row is damaged."""
         return [self.record(row) for row in self.stored(connection, clause, values)]
 
     def stored(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Row]:
@@ -53,7 +53,7 @@ class Records(Generic[Record]):
             return connection.execute(query, values).fetchall()
 
     def record(self, row: Row) -> Record:
-        """Return the record of a row of `stored`. Raises DamagedRow if it differs from what was written."""
+        """Return the record of a row from `stored`. Raises DamagedRow if the row differs from what was written."""
         *values, expected = row
         if checksum(*values) != expected:
             raise DamagedRow(f"{self._name(row)} differs from its checksum")
