@@ -149,7 +149,7 @@ def only_bundle(stores: list[Path]) -> Path:
     """Return the only bundle folder in the first of `stores` that contains a bundle.
 
     Raises:
-        InvalidBundle: there is none, or more than one.
+        InvalidBundle: no store contains a bundle, or this store contains several.
     """
     for store in stores:
         folders = sorted(manifest.parent for manifest in store.glob(f"*/{MANIFEST_FILE}"))
@@ -172,7 +172,7 @@ def _check_folder(folder: Path) -> None:
                 "An older index changes to it with: similarity generations reembed"
             )
         raise InvalidBundle(f"{folder} is not a folder; give the folder that contains {MANIFEST_FILE}")
-    # Check this before the entries: those of a folder of bundles are bundles, which nobody should be told to remove.
+    # Check this before the entries: in a folder of bundles these are bundles, which nobody should be told to remove.
     if not (folder / MANIFEST_FILE).is_file():
         bundles = sorted(folder.glob(f"*/{MANIFEST_FILE}"))
         hint = (

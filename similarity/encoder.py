@@ -47,7 +47,7 @@ TOKENISED_AT_ONCE = 1_024
 # give fewer than max_tokens tokens, the whole text is tokenised.
 CHARACTERS_PER_TOKEN = 32
 _UNIT_TOLERANCE = 1e-3
-# A GPU computes int8 graphs in float: the cosine to the int8 kernels of a CPU was .9995 or more on 400 descriptions.
+# A GPU computes int8 graphs in float. On a CPU, this had a cosine of .9995 or more to the int8 kernels (400 texts).
 _LOWEST_GPU_COSINE = 0.99
 # Plain words, and a character that no vocabulary contains.
 _PROBE = "The company makes anvils. \ue000"

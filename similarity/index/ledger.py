@@ -84,7 +84,7 @@ class ErasureLedger(Protocol):
     """
 
     def key(self) -> bytes:
-        """Return the random secret of this index's hashes; the first call creates it."""
+        """Return the random secret of this index's hashes, always the same."""
 
     def remember(self, hashes: Mapping[str, Collection[str]]) -> None:
         """Add hashes of names, by company id."""

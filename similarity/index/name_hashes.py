@@ -89,7 +89,7 @@ class CompanyNames:
         return self._is_name(reference) and not self.belongs_to_another(reference)
 
     def occur_in(self, value: object) -> bool:
-        """Return whether a value of a reference or of a filter is or contains a name that no other company has."""
+        """Return whether a reference or a filter's value is the id, or is or contains a name of no other company."""
         if not isinstance(value, str) or value == self.id:
             return value == self.id
         return (self._is_name(value) or self.contained_in(value)) and not self.belongs_to_another(value)

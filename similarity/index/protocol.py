@@ -59,7 +59,7 @@ class GenerationState(StrEnum):
 class Generation:
     """One complete copy of the corpus. `name`: `[a-z0-9-]{1,64}`. `dimension`: the length of its vectors.
 
-    `calibration` and `ranker` are from the bundle. `promotion` is higher if it went live later; 0: it never was live.
+    `calibration` and `ranker` are from the bundle. `promotion` is higher for those that went live later; 0: never live.
     """
 
     name: str
@@ -90,7 +90,7 @@ class WriteOutcome(StrEnum):
     APPLIED = "applied"
     """It is now the stored document."""
     UNCHANGED = "unchanged"
-    """The same version with the same content was already stored: an earlier attempt succeeded."""
+    """The same version with the same content is stored (an earlier attempt succeeded), or a load changes nothing."""
     SUPERSEDED = "superseded"
     """A newer version is stored; this one changed nothing."""
     REJECTED = "rejected"

@@ -51,7 +51,7 @@ class KnownAttributes:
     def added_to(self, columns: Columns) -> Columns:
         """Return `columns` with these attributes too, each in the column of its name, and with their types.
 
-        For files whose columns are not known yet. The column of a field is not taken for an attribute.
+        Use it for files whose columns are not known yet. The column of a field is not taken for an attribute.
         """
         fields = {*COMPANY_FIELDS, *FIELD_SYNONYMS, *columns.fields.values()}
         names = (name for name in (*self.schema.types, *self.stored) if name not in fields)
@@ -243,7 +243,7 @@ def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, s
 
 
 def _named(column: str, existing: Sequence[str], option: str) -> str:
-    """Return the column that a user names, also if it does not exist."""
+    """Return the existing column that a user means by `column`; `column` itself if there is none."""
     return _one_of(column, existing, (column_key(column), column_key(f"{ATTRIBUTE}{column}")), option) or column
 
 

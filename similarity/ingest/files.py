@@ -38,7 +38,7 @@ GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 def read_rows(path: Path, *, on_note: OnNote = lambda note: None) -> Iterator[Row]:
     """Yield the rows of a file. The file name decides the format; gzip is also recognised by its first bytes.
 
-    `on_note` is called if the file is read in another encoding than UTF-8, or if a value counts for several rows.
+    `on_note` is called if the file is read in another encoding than UTF-8, or has cells merged over several rows.
 
     Raises:
         InvalidInput: the file does not exist, its format is unknown, or its content is not of that format.

@@ -29,8 +29,8 @@ def staged_copy(
     """Copy the file of `connection` next to `target`, check the copy, and yield a function that renames it to `target`.
 
     If the function is not called, nothing remains. A crash leaves at most a file `.<target>.….partial`, which the next
-    backup removes. `kind` is the name of the file in messages. `before_named`: called with the copy when it is complete
-    and on the disk.
+    backup removes. `kind`: what messages call the file. `before_named`: called with the copy when it is complete and on
+    the disk.
 
     Raises:
         InvalidInput: the target exists (unless `overwrite`), is in use, is the source itself or another kind of file,

@@ -76,7 +76,7 @@ class Connections:
         """Yield a connection that sees one state of the file, whatever is written meanwhile.
 
         Raises:
-            IndexUnavailable: SQLite failed, or before or after the block, the file was found moved or damaged.
+            IndexUnavailable: SQLite failed, or the file was moved, deleted or overwritten (checked before and after).
         """
         with self.borrowed() as connection:
             connection.execute("BEGIN")

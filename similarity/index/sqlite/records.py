@@ -1,4 +1,4 @@
-"""Tables with a checksum of each row: such as those of the workspace, the erasure ledger and leases.
+"""Tables with a checksum of each row, such as the tables of the workspace, the erasure ledger and leases.
 
 Every read compares the checksums, so a flipped bit is an error and never part of an answer. Damage to a key can hide
 a row from a query by this key; `damage` reads all rows and finds it.

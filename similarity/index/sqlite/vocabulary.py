@@ -31,7 +31,7 @@ class Vocabulary:
         self._read_at = 0.0
 
     def corrections(self, connection: sqlite3.Connection, word: str, *, state: tuple[int, ...]) -> list[str]:
-        """Return up to MAX_CORRECTIONS words of names that are `word` with a typing error; the nearest come first.
+        """Return up to MAX_CORRECTIONS words of names that differ from `word` by one typing error, nearest first.
 
         Words from MIN_TWO_ERRORS letters may have two errors, and words below MIN_CORRECTED_LETTERS none. A word that
         is in any text is no error: only it is returned. `state` identifies the contents of the file: if it has changed,

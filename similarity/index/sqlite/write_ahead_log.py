@@ -68,7 +68,7 @@ class _LogState(NamedTuple):
 
 
 class WatchedFile:
-    """A file in use, with its log and its shared memory. `kind` is its name in messages."""
+    """A file in use, with its log and its shared memory. `kind`: what messages call the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, *, kind: str) -> None:
         self._path = path
