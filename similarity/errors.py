@@ -35,7 +35,7 @@ class NoLiveGeneration(SimilarityError):
 
 
 class GenerationConflict(SimilarityError):
-    """The generation's state does not allow this step."""
+    """A generation's state, its name or changes that it lacks do not allow this step."""
 
 
 class LeaseHeld(SimilarityError):
