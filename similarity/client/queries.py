@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
 from similarity.client.problems import Problem, problem_of
-from similarity.client.question import Anchor, Question, QuestionOptions
+from similarity.client.question import Anchor, Question, QuestionOptions, several
 from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking, Reason, Segment
 
 
@@ -238,7 +238,7 @@ def company(reference: str, *, resolve: Literal["exact", "id"] | None = None) ->
 
 def match(rows: Sequence[MatchRow]) -> Call[tuple[MatchedRow, ...]]:
     """Return the match of each of up to 5,000 rows of names or domains, with its confidence."""
-    body = as_json({"rows": [{"name": row} if isinstance(row, str) else dict(row) for row in rows]})
+    body = as_json({"rows": [{"name": row} if isinstance(row, str) else dict(row) for row in several(rows)]})
     return Call("POST", "/match", json_reader(tuple[MatchedRow, ...], member="rows"), body=body)
 
 

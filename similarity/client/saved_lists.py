@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from similarity.client.call import Call, as_json, json_reader, path_of
-from similarity.client.question import Question, Rank
+from similarity.client.question import Question, Rank, several
 from similarity.client.ranking import CompanyReference, Ranking
 from similarity.company import AttributeValue
 
@@ -101,13 +101,13 @@ def save_list(name: str, question: Question) -> Call[SavedList]:
 
 def save_shortlist(name: str, companies: Sequence[str]) -> Call[SavedList]:
     """Save a set of companies (ids, domains, names or aliases) under a name, in place of an earlier list."""
-    body = as_json({"companies": list(companies)})
+    body = as_json({"companies": several(companies)})
     return Call("PUT", path_of("lists", name), json_reader(SavedList), body=body)
 
 
 def change_shortlist(name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Call[SavedList]:
-    """Add companies to a shortlist, and remove ids from it; changes of others at the same time are kept."""
-    body = as_json({"add": list(add), "remove": list(remove)})
+    """Add companies to a shortlist and remove others, by id, domain, name or alias; changes of others meanwhile stay."""
+    body = as_json({"add": several(add), "remove": several(remove)})
     return Call("POST", path_of("lists", name, "companies"), json_reader(SavedList), body=body)
 
 
@@ -149,5 +149,5 @@ def list_hits(
 
 def looked(name: str, *, ids: Sequence[str] | None = None) -> Call[Look]:
     """Store which hits of a list the caller has seen, in place of the last look: `ids`, by default its current hits."""
-    body = as_json({} if ids is None else {"ids": list(ids)})
+    body = as_json({} if ids is None else {"ids": several(ids)})
     return Call("POST", path_of("lists", name, "looked"), json_reader(Look), body=body)

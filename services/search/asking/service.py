@@ -270,6 +270,8 @@ class SearchService:
 
     def find(self, query: FindQuery) -> FoundCompanies:
         """Return companies for a search box; a blank query finds none."""
+        if query.limit > QUICKLY_RANKED:
+            self._before_heavy_work()
         found, live = self.searcher.find(query.q, limit=query.limit)
         return FoundCompanies(query=query.q, companies=[record_of(each) for each in found], generation=live.name)
 

@@ -8,17 +8,22 @@ from similarity.formats.json_text import read_json, without_repeats
 
 # No request needs more than a few dozen; each unknown member would be an error of its own.
 MOST_MEMBERS = 1_000
+# Python's garbage collector visits each of them, and all other threads wait: 660,000 empty lists took most of a second.
+# The longest table for `/match` has 5,000 objects. Brackets within texts count as well.
+MOST_CONTAINERS = 10_000
 
 
 def strict_json(raw: bytes) -> Any:
     """Return the value of a JSON text.
 
     Also refused: encodings other than UTF-8, NaN and Infinity (also as 1e999), a member that occurs twice in an object,
-    lone surrogates, and too many levels, digits or members.
+    lone surrogates, and too many levels, digits, members, or lists and objects.
 
     Raises:
         ValueError: the message says what is wrong and contains only names from `raw`, in ASCII.
     """
+    if raw.count(b"[") + raw.count(b"{") > MOST_CONTAINERS:
+        raise ValueError(f"it has more than {MOST_CONTAINERS:,} lists and objects; send less at once")
     try:
         value = read_json(
             raw.decode("utf-8").removeprefix("\ufeff"),

@@ -42,6 +42,8 @@ from .lists_schemas import (
 MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
+MAX_LONG_CHARACTERS = 5_000_000
+"""Of all lists with more than MAX_QUESTION_SHOWN characters: 50 million made each look at the lists take 0.7 s."""
 QUICKLY_ASKED = 10
 """Running more queries of lists than this counts as a heavy request; so does any query that needs the encoder."""
 QUICK_SECONDS = 1.0
@@ -73,7 +75,7 @@ class ListsService:
         Raises:
             UnknownCompany, AmbiguousCompany: a reference to a company matches none, or several.
             UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
-            Problem: there are too many lists.
+            Problem: there are too many lists, or too many long ones.
             InvalidInput: the name is invalid, or the list is too long.
             ErasedMeanwhile: a company was erased meanwhile. `change` and `look` retry first.
         """
@@ -86,12 +88,12 @@ class ListsService:
             kept = self._with_ids(given.question)
         else:
             kept = {"companies": self.search.ids_of(given.companies or ())}
-        _check_length(kept)
-        names = {saved.name for saved in self.workspace.lists()}
-        if name not in names and len(names) >= MAX_LISTS:
+        others = [saved for saved in self.workspace.lists() if saved.name != name]
+        if len(others) >= MAX_LISTS:
             raise Problem(
-                problems.TOO_MANY_LISTS, f"there are {len(names)} lists already, which is the limit; delete one first"
+                problems.TOO_MANY_LISTS, f"there are {len(others)} lists already, which is the limit; delete one first"
             )
+        _check_length(kept, others)
         saved = SavedList(name=name, question=kept, saved_by=caller.name, saved_at=self.clock())
         is_new = self.workspace.save_list(saved, since=mark)
         return self._record(saved, caller), is_new
@@ -102,19 +104,27 @@ class ListsService:
 
         Raises:
             UnknownList, WrongKindOfList: there is no such list, or it is a query.
-            UnknownCompany, AmbiguousCompany: a company to add is not known, or several go by that name.
+            UnknownCompany, AmbiguousCompany: a company to add or to remove is not known, or several go by that name.
             InvalidInput: the list becomes too long.
+            Problem: there are too many long lists.
         """
         mark = self.workspace.erasure_mark()
-        added, removed = self.search.ids_of(change.add), frozenset(change.remove)
+        added, removed = self.search.ids_of(change.add), self._ids_to_remove(name, change.remove)
+        others = [saved for saved in self.workspace.lists() if saved.name != name]
 
         def changed(saved: SavedList) -> SavedList:
             ids = [each for each in dict.fromkeys((*companies_of(saved), *added)) if each not in removed]
             kept = {"companies": ids}
-            _check_length(kept)
+            _check_length(kept, others)
             return replace(saved, question=kept, saved_by=caller.name, saved_at=self.clock())
 
         return self._record(self.workspace.change_list(name, changed, since=mark), caller)
+
+    def _ids_to_remove(self, name: str, references: Sequence[str]) -> frozenset[str]:
+        """Return the ids of these companies. A deleted one has no name; it may only be removed by its id."""
+        listed, known = companies_of(self.workspace.saved_list(name)), self.search.known_ids(references)
+        self.search.ids_of([each for each in references if each not in known and each not in listed])  # refuses unknown
+        return frozenset(known.get(each, each) for each in references)
 
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
         """Return all lists, sorted by name; very long queries and shortlists are left out of them.
@@ -136,7 +146,7 @@ class ListsService:
                     self.before_heavy_work()
                 record.new = self._count_new(saved, looks.get(saved.name))
         for record, saved in zip(records, lists, strict=True):
-            if len(json.dumps(saved.question)) > MAX_QUESTION_SHOWN:
+            if _characters(saved.question) > MAX_QUESTION_SHOWN:
                 record.question = record.companies = None
         return Lists(lists=records)
 
@@ -261,14 +271,26 @@ def _question_of(saved: SavedList) -> dict[str, Any]:
     return {name: value for name, value in saved.question.items() if name not in REMOVED_MEMBERS}
 
 
-def _check_length(kept: Mapping[str, Any]) -> None:
+def _characters(question: Mapping[str, Any]) -> int:
+    return len(json.dumps(question))
+
+
+def _check_length(kept: Mapping[str, Any], others: Sequence[SavedList]) -> None:
     if len(kept.get("companies", ())) > MAX_EXCLUDED:
         raise InvalidInput(f"the list would have more than {MAX_EXCLUDED:,} companies; begin another list")
-    if (characters := len(json.dumps(kept))) > MAX_QUESTION_CHARACTERS:
+    if (characters := _characters(kept)) > MAX_QUESTION_CHARACTERS:
         raise InvalidInput(
             f"the list has {characters:,} characters as JSON, and a saved one has at most "
             f"{MAX_QUESTION_CHARACTERS:,}; save fewer companies, or exclude them by their ids or by lists"
         )
+    if characters > MAX_QUESTION_SHOWN:
+        long = [each for saved in others if (each := _characters(saved.question)) > MAX_QUESTION_SHOWN]
+        if (total := characters + sum(long)) > MAX_LONG_CHARACTERS:
+            raise Problem(
+                problems.TOO_MANY_LISTS,
+                f"the lists with more than {MAX_QUESTION_SHOWN:,} characters would have {total:,} in all, and the "
+                f"limit is {MAX_LONG_CHARACTERS:,}; delete one of them first, or save fewer companies",
+            )
 
 
 def _needs_encoder(saved: SavedList) -> bool:

@@ -65,7 +65,9 @@ class CompaniesChange(Closed):
     add: Listed[Reference] = Field(
         default=[], max_length=MAX_EXCLUDED, description="Ids, domains, names or aliases.", examples=[["asics"]]
     )
-    remove: Listed[Reference] = Field(default=[], max_length=MAX_EXCLUDED, description="Ids, as they are on the list.")
+    remove: Listed[Reference] = Field(
+        default=[], max_length=MAX_EXCLUDED, description="The same; of a deleted company its id.", examples=[["nike"]]
+    )
 
 
 class ListRecord(BaseModel):

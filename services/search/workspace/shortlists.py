@@ -24,7 +24,7 @@ from ..guards.callers import Caller
 from ..wire.bodies import Closed
 from ..wire.problem_documents import CompanyReference, reference_of
 
-QUICKLY_READ = 1_000
+QUICKLY_READ = 250
 """At most this many companies of lists are not heavy work: a table of 9,000 with 100 attributes takes 10 s."""
 
 
