@@ -106,7 +106,7 @@ def save_shortlist(name: str, companies: Sequence[str]) -> Call[SavedList]:
 
 
 def change_shortlist(name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Call[SavedList]:
-    """Add companies to a shortlist and remove others, by id, domain, name or alias; changes of others meanwhile stay."""
+    """Add companies to a shortlist and remove others, by id, domain, name or alias; changes of others stay."""
     body = as_json({"add": several(add), "remove": several(remove)})
     return Call("POST", path_of("lists", name, "companies"), json_reader(SavedList), body=body)
 
