@@ -302,7 +302,7 @@ class RowMatcher:
         return [each for each in (*by_website, *by_ticker) if self._is_prominent(each)]
 
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
-        """Return the match with the only one of `companies`; if some are in the row's country, with the only one there.
+        """Return the match with the only one of `companies`; if some are in the row's country, only these count.
 
         If there are several and `as_typed` is true, the clearly largest is chosen. Otherwise all of them are
         candidates. `predicate` completes the reason "<count> companies ...".

@@ -157,7 +157,7 @@ class Resolver:
         return not self.exact and is_open and exact_match(company, reference) is not None
 
     def _of_name(self, reference: str, exact: Sequence[Company]) -> Resolved | None:
-        """Return the company, or the error, for `reference`, a name of the companies `exact`; None if it was deleted."""
+        """Return the company or error for `reference`, a name of the companies `exact`; None if it has been deleted."""
         schema = self.index.attributes()
         found = self.index.find(self.generation.name, core_of(reference), limit=MAX_FOUND)
         shared = widely_shared_domains(self.index, self.generation.name, map(Identity.of, (*exact, *found)))
