@@ -110,7 +110,7 @@ def connected(url: str) -> "Iterator[Client]":
     """Yield a client of the service at `url`, with the key of the environment.
 
     Raises:
-        InvalidInput: the client is not installed, the URL or the key is invalid, or the service wants a key.
+        InvalidInput: the client is not installed, the URL or the key is invalid, or the service requires a valid key.
     """
     try:
         from similarity.client import Client

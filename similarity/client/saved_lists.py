@@ -17,8 +17,8 @@ class SavedList:
 
     `question`: the query as JSON; None for a shortlist. `companies` and `size`: the ids on a shortlist, and their
     number; None for a query. In the result of `lists`, a long `question` or `companies` is None, too. `new`: number of
-    hits that are new to the caller; None if it was not requested, if the query failed, or if the queries before it took
-    too long.
+    hits that are new to the caller; None if it was not requested, if the query failed, or if the queries of earlier
+    lists took too long.
     """
 
     name: str
@@ -35,9 +35,9 @@ class SavedList:
 class Member(CompanyReference):
     """A company on a shortlist, or one that a shortlist is compared with.
 
-    `deleted`: the index no longer holds it, and only its id is known. If the request names a company, `rank`, `score`,
-    `probability`, and the caller's `verdict` and `note` are those of the pair of both. `rank` and `probability` are
-    None if the ranking of the named company does not reach as far as this one.
+    `deleted`: the index no longer holds it, and only its id is known. If the request names a company, `rank`, `score`
+    and `probability` are from the ranking for that company, and `verdict` and `note` are the caller's on the pair.
+    `rank` and `probability` are None if that ranking does not reach this company.
     """
 
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
