@@ -82,7 +82,7 @@ class FillRange(beam.DoFn):
         self._pace = Pace(self._max_rate)
 
     def process(self, ids: IdRange) -> Iterator[int]:
-        """Fill one range; a repeated call writes nothing."""
+        """Fill one range; a repeated call writes only documents that are still missing."""
         copied = self._source.encoder_id == self._target.encoder_id
         filler = Filler(
             index=self._open.index,
