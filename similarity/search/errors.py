@@ -77,7 +77,7 @@ class TooFewWords(InvalidInput):
 
 
 class EncoderNotLoaded(SimilarityError):
-    """Free text cannot be compared, because the encoder of the generation is not loaded."""
+    """Free text or a segment cannot be compared, because the encoder of the generation is not loaded."""
 
 
 class NotCalibrated(InvalidInput):

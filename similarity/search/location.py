@@ -50,9 +50,9 @@ class Place:
     """The place of a company in a ranking.
 
     `rank`: its rank; None if something removes it, or if the pages of the query do not reach it. `nearer`: how many
-    companies that pass the filters and are not excluded have a higher cosine, duplicates included; None if the store
-    counts no further (`CompanyIndex.count_nearer`). `score` and
-    `probability`: as in a hit. `removals`: everything that removes it. `approximate`: as in a ranking.
+    companies that pass the filters and are not excluded have a higher cosine, duplicates included; None if there
+    are more than the store counts (`CompanyIndex.count_nearer`). `score` and `probability`: as in a hit. `removals`:
+    everything that removes it. `approximate`: as in a ranking.
     """
 
     rank: int | None

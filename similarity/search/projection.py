@@ -68,7 +68,7 @@ def _largest_eigenvectors(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float
 
 
 def _signs(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """+1 or -1 for each axis, such that its farthest point lies on the positive side."""
+    """Return +1 or -1 for each axis, so that its farthest point lies on the positive side."""
     # Rounded, so that the last digit does not decide between two equally far points on opposite sides.
     farthest = np.abs(points).round(9).argmax(axis=0)
     return np.where(points[farthest, np.arange(points.shape[1])] < 0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""A ranking as the library returns it: one page of hits, with what the query was understood to mean."""
+"""A ranking as the library returns it: one page of hits, with the resolved anchors and negatives of the query."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -71,7 +71,7 @@ def hit_of(
     languages: tuple[str, ...],
     with_probability: bool,
 ) -> Hit:
-    """Return the hit of a ranked company, with what explains it.
+    """Return the hit of a ranked company, with the facts and phrases that explain it.
 
     `languages`: those that the encoder reads. `with_probability`: whether the query is in one of them.
     """

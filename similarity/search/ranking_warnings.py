@@ -86,7 +86,7 @@ def _unused_value(field: str, value: str, values: Sequence[str]) -> str:
 
 
 def _suggested(name: str, known: Collection[str]) -> str:
-    """Return the known names nearest to `name`, else those that contain it, else the first, as the end of a message."""
+    """Return the most similar known name, else names with the words of `name`, else the first, to end a message."""
     # Long texts are compared slowly, and nobody mistypes one.
     short = [each for each in known if len(each) <= MAX_COMPARED] if len(name) <= MAX_COMPARED else []
     if near := get_close_matches(name, short, n=1, cutoff=MIN_LIKENESS):

@@ -175,7 +175,7 @@ class Searcher:
 
         Raises:
             UnknownCompany, AmbiguousCompany: as `company`.
-            EncoderNotLoaded: the encoder of the live generation is not among the encoders.
+            EncoderNotLoaded: the encoder of the live generation is not available.
         """
 
         def run_once() -> tuple[FoundCompany, tuple[Segment, ...], Generation]:

@@ -2,7 +2,7 @@
 
     explainer = Explainer(encoder)
     phrases = explainer.phrases([nike, "rents out e-scooters"], companies_of_the_first_hits)
-    phrases[0]  # of the first hit, largest effect first
+    phrases[0]  # of the first hit, the best matching pair first
 
 The cache is keyed by description, not by pair: a hit that returns for another anchor costs nothing.
 """

@@ -18,7 +18,7 @@ from similarity.preparation.words import STOP_WORDS
 
 # Chosen on the 130 `dev` pairs of benchmarks/reason_phrases.tsv; figures are in docs/reasons.md.
 LATENESS = 0.2
-"""Descriptions begin with the main business: the last phrase has a salience that is lower by this."""
+"""Descriptions begin with the main business: a phrase at the very end has a salience that is lower by this."""
 HISTORY = 0.3
 """Subtracted from the salience of a phrase about history or ownership."""
 BESIDE_THE_POINT = 0.15
@@ -106,7 +106,7 @@ def salience(
 
 
 def content_words(text: str) -> int:
-    """Return the number of distinct words of three letters and more that are no stop words."""
+    """Return the number of distinct words of three letters and more that are not stop words."""
     return len({word.lower() for word in _WORD.findall(text) if len(word) > 2} - STOP_WORDS)
 
 

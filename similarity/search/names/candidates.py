@@ -43,7 +43,7 @@ def prominent_first(companies: Iterable[Company], core: str, schema: AttributeSc
 
 
 def largest_first(companies: Iterable[Company], schema: AttributeSchema) -> list[Company]:
-    """Return the companies by size; those of equal size and those without a known size keep their order."""
+    """Return the companies by size, the largest first. An unknown size counts as 0; equal sizes keep their order."""
     return sorted(companies, key=lambda each: -(schema.size_of(each) or 0.0))
 
 
@@ -66,7 +66,7 @@ def no_match(
 
 
 def contradicted(row: ListedCompany, company: Company, found: Collection[Company], schema: AttributeSchema) -> Match:
-    """Return the miss of a row whose name is that of `company` in another country."""
+    """Return the miss of a row whose name is a name of `company`, which is in another country."""
     similar = most_similar(core_of(row.name), found, schema)
     same_country = [each for each in similar if is_same_country(each.country, row.country)]
     problem = f"{company.name!r} is in {company.country} and the row in {row.country!r}"
@@ -104,7 +104,7 @@ def _tells(core: str, description: str) -> bool:
 
 
 def _is_website_of(core: str, domain: str) -> bool:
-    """Return whether the first label of a domain begins with `core`, or is a word of it that few names have."""
+    """Return whether the first label of a domain begins with `core`, or is a word of `core` that few names have."""
     label, joined = domain.partition(".")[0].replace("-", ""), core.replace(" ", "")
     if min(len(label), len(joined)) < MIN_JOINED_LETTERS:
         return False

@@ -188,7 +188,7 @@ class RowMatcher:
         for query in queries(row.name, core):
             found |= self._find(query)
         has_more = len(found) >= MAX_FOUND
-        # In a list, a name with its legal form is how its company writes it: CellSource Co Ltd is not Cell Source, Inc.
+        # In a list, a name with a legal form has the company's own spaces: CellSource Co Ltd is not Cell Source, Inc.
         may_be_split = self.as_typed or not has_legal_form(row.name)
         if may_be_split and not any(core in cores_of(company) for company in found.values()):
             split = (company for query in split_queries(core) for company in self._find(query).values())

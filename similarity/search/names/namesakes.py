@@ -97,7 +97,7 @@ def larger_meant(
     """Return the larger companies that `name` may mean instead of `company`, whose name or id it is.
 
     They have the name themselves, or are `likely`. If `name` is an id, but no name of `company`, they may be prominent
-    companies of that name that are not larger: HP is the id of Helmerich & Payne. If the id is written differently,
+    companies of that name that are not larger: HP is the id of Helmerich & Payne. If `name` is the id in another form,
     they may also be prominent companies whose names begin with `name`, or companies whose name is the beginning of a
     name of `company`: "coke" is the ticker of Coca-Cola Consolidated, Inc.
     """
@@ -125,7 +125,7 @@ def larger_meant(
 
 
 def _begins(company: Company, cores: Sequence[str]) -> bool:
-    """Return whether the whole name of `company` begins one of `cores`."""
+    """Return whether a whole name of `company` is the beginning of one of `cores`."""
     return any(not is_short(core) and extends_core(core, cores) for core in cores_of(company))
 
 
@@ -197,7 +197,7 @@ def is_same_company(one: Company, other: Company, *, widely_shared: Collection[s
 
 
 def is_bare(company: Company, schema: AttributeSchema) -> bool:
-    """Return whether a record has neither a size, in an index that knows sizes, nor a website.
+    """Return whether the index knows sizes, but the record has neither a size nor a website.
 
     It is often a further listing of a company that another record describes.
     """
@@ -215,7 +215,7 @@ def is_unlikely(core: str, company: Company, found: Mapping[str, Company], schem
 
 
 def _is_namesake(core: str, company: Company) -> bool:
-    """Return whether a name or alias of the company has this core, also without words such as *Group* or *Holding*."""
+    """Return whether a name or alias of the company has this core, perhaps after removing words such as *Group*."""
     return any(core == other or core == _without_group(other) for other in cores_of(company))
 
 

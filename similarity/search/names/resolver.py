@@ -132,7 +132,7 @@ class Resolver:
         return set(self.index.stored_versions(self.generation.name, ids)) - self.stored(ids).keys()
 
     def _ids_beside_names(self, references: Sequence[str]) -> dict[str, list[str]]:
-        """Return the id in each reference "NAME (ID)" whose name is like that of the company with this id."""
+        """Return the id in each reference "NAME (ID)" whose NAME is like a name of the company with this id."""
         written = {each: found for each in references if (found := WITH_ID.fullmatch(each.strip()))}
         by_id = self.stored(list({found[2] for found in written.values()}))
         return {
@@ -183,7 +183,7 @@ class Resolver:
             same_name = self._companies(ids[:CANDIDATES_SHOWN])
             if same_name and self._is_name(reference, same_name[0]) and (found := self._of_name(reference, same_name)):
                 return found
-            # The largest of many companies with one website, which is likely wrong, is not meant.
+            # A website that many companies have is likely wrong, so it does not mean the largest of them.
             is_shared = len(ids) >= WIDELY_SHARED and all(each.domain == domain_of(reference) for each in same_name)
             largest = None if self.exact or is_shared else largest_or_only(core_of(reference), same_name, schema)
             match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)

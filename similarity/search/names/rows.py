@@ -21,7 +21,7 @@ from similarity.search.names.comparison import (
 )
 
 MAX_FOUND = 50
-"""Companies that are found by one query."""
+"""The most companies that one query finds."""
 LIKE_NAME = 0.85
 """If a row's name is at least this similar to a name of its website's company, no other company is searched."""
 NAMED_IN_PATH = re.compile(r"/(?:company|wiki)/([^/?#]+)")
@@ -61,9 +61,10 @@ class Match:
 
 
 def with_country(row: ListedCompany) -> ListedCompany | None:
-    """Return the row with the country after the name, in brackets or after the last comma; None if there is none.
+    """Return the row with the country split off from the name, where it is in brackets or after the last comma.
 
-    A legal form is no country, although "SA" is Saudi Arabia.
+    None if there is no such country, or if the row has one already. A legal form is no country, although "SA" is Saudi
+    Arabia.
 
     >>> with_country(ListedCompany("Nike (United States)"))
     ListedCompany(name='Nike', domain='', country='United States')

@@ -291,7 +291,7 @@ def _refuse_overlap(anchors: Sequence[ResolvedAnchor], negatives: Sequence[Resol
 
 
 def _no_anchor(unresolved: Sequence[Unresolved]) -> InvalidInput:
-    """Return the error of the first anchor, with the messages of all."""
+    """Return the error of the first anchor, with the messages of all anchors."""
     error = unresolved[0].error
     error.args = ("; ".join(dict.fromkeys(str(each.error) for each in unresolved)),)
     return error
