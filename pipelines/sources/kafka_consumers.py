@@ -111,7 +111,7 @@ class Committer:
             self._done.pop(partition, None)
 
     def commit(self, positions: dict[int, int], *, last: bool = False) -> None:
-        """Commit positions that are greater than the last ones that this process committed, or equal to old ones.
+        """Commit positions above the last ones that this process committed; repeat an old one if nothing is new.
 
         A later Beam bundle makes up for a failed commit. No commit follows the `last`, so it is retried for longer.
         """

@@ -38,7 +38,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 class OffsetsLost(SimilarityError):
-    """Messages were deleted from the topic before they were read."""
+    """The next offset does not exist: messages were deleted before they were read, or the topic was created again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ class KafkaReader(UnboundedReader):
         """Wait briefly for the next record; return whether there is one.
 
         Raises:
-            OffsetsLost: messages were deleted before they were read, and `on_lost` is "fail".
+            OffsetsLost: the next offset of a partition does not exist, and `on_lost` is "fail".
             InvalidInput: the topic does not exist, or the login is refused.
         """
         self._current = None

@@ -216,7 +216,7 @@ def locate(reference: str, question: Question | str) -> Call[LocatedCompany]:
 
 
 def find(query: str, *, limit: int | None = None) -> Call[FoundCompanies]:
-    """Return companies found by domain, by the start of a name or alias, then by words."""
+    """Return companies found by id, domain, name or alias, then by the start of a name or alias, then by words."""
     path = path_of("companies", parameters={"q": query, "limit": limit})
     return Call("GET", path, json_reader(FoundCompanies))
 

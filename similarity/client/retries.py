@@ -20,9 +20,9 @@ RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 class Retries:
     """The limits of the retries of a call; times in seconds.
 
-    Pauses are an exponential back-off with full jitter (`similarity.backoff`) from `first_pause` to
-    `longest_pause`, in addition to a `Retry-After` of the service. All attempts end within `deadline`; if the next
-    pause would pass it, the last error is raised at once.
+    Pauses are random, up to a limit that doubles from `first_pause` to `longest_pause` (`similarity.backoff`). A
+    `Retry-After` of the service is added to them. All attempts end within `deadline`; if the next pause would pass it,
+    the last error is raised at once.
 
     Raises:
         InvalidInput: there is less than one attempt, the deadline is not above 0, or a pause is below 0.

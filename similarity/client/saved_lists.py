@@ -112,7 +112,7 @@ def change_shortlist(name: str, *, add: Sequence[str] = (), remove: Sequence[str
 
 
 def shortlist(name: str, *, company: str | None = None, rank: Rank | None = None) -> Call[tuple[Member, ...]]:
-    """Return the companies of a shortlist; with `company`, also their places in its ranking by `rank`."""
+    """Return the companies of a shortlist; with `company`, also their places in the ranking for it by `rank`."""
     path = path_of("lists", name, "companies", parameters={"company": company, "rank": rank})
     return Call("GET", path, json_reader(tuple[Member, ...], member="companies"))
 
@@ -148,6 +148,6 @@ def list_hits(
 
 
 def looked(name: str, *, ids: Sequence[str] | None = None) -> Call[Look]:
-    """Store which hits of a list the caller has seen, in place of the last look: `ids`, by default its current hits."""
+    """Store which hits of a list the caller has seen, in place of the last look: `ids`, by default all current ones."""
     body = as_json({} if ids is None else {"ids": list(ids)})
     return Call("POST", path_of("lists", name, "looked"), json_reader(Look), body=body)

@@ -266,7 +266,7 @@ class ElasticWorkspace:
     def _write(self, key: str, source: Body, since: str | None = None) -> bool:
         """Write a list, a look or the mark; return whether it is new.
 
-        Raises ErasedMeanwhile if there was an erasure after the mark `since`; what was written is then deleted.
+        Raises ErasedMeanwhile if there was an erasure after the mark `since`; the written document is then deleted.
         """
         with self._cluster.explained():
             answer = self._cluster.retrying.index(index=self._lists, id=key, document=source)

@@ -56,7 +56,7 @@ class Verdict(StrEnum):
     UNSURE = "unsure"
     """The user cannot decide: the pair gets no label, whatever the verdicts of others."""
     WITHDRAWN = "withdrawn"
-    """The user's earlier verdict on this pair is deleted."""
+    """The user's earlier verdict on this pair no longer counts; its event stays in the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +120,9 @@ class SavedList:
     `question`: the service's query as JSON. `forget_company` reads these members of it: `anchors` and `negatives`
     (objects with a `company` or a `text`), `exclude` (a list of companies), `exclude_lists` (names of shortlists), and
     `filters` (objects with `any_of` and `none_of`). A shortlist has the only member `companies`, a list of ids.
+
+    Raises:
+        InvalidInput: the name or the user is empty, too long, or has control characters.
     """
 
     name: str
@@ -139,7 +142,11 @@ class SavedList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The hits of the list `list_name` that `user` saw at the last look, at most `MAX_SEEN`."""
+    """The hits of the list `list_name` that `user` saw at the last look.
+
+    Raises:
+        InvalidInput: there are more than `MAX_SEEN` hits, or the user is empty, too long, or has control characters.
+    """
 
     list_name: str
     user: str

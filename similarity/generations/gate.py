@@ -8,8 +8,8 @@ The gate refuses a candidate for any of these reasons; the report gives each rea
 - Fewer than 50 anchors are usable (see `check`).
 - It has more or fewer companies or tombstones than the old generation. Temporary differences, which other writers
   cause, are ignored.
-- The vector of a labelled company has another encoder or another dimension than the generation. Companies without a
-  vector are ignored.
+- The vector of a labelled company is invalid: it has another encoder or dimension than the generation, or its norm is
+  not 1. Companies without a vector are ignored.
 
 An encoder that was trained on the labels can pass even if it is worse for other companies. So give all companies of
 the training pairs as `trained_on`; anchors among these companies are skipped and counted.

@@ -5,8 +5,8 @@
         act.subject = index.rollback().name
 
 Several processes may append to one file: a batch of entries is one write to a locked file, and it is on the disk
-before `write` returns. Each batch opens the file again, so it may be renamed at any time. A company is identified by
-the SHA-256 of its id, so that an erased id is not in the record.
+before `write` returns. Each batch opens the file again, so the file may be renamed at any time. A company is identified
+by the SHA-256 of its id, so that an erased id is not in the record.
 """
 
 import errno

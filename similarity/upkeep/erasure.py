@@ -178,7 +178,7 @@ class Eraser:
                     self._remember(record.id, self.index.get(generation.name, [record.id]).values())
                     [results[generation.name]] = self.index.upsert(generation.name, [tombstone])
                     self.index.stats(generation.name)  # makes the write visible to searches
-        # Superseded by a newer tombstone is a success too.
+        # A tombstone that a newer tombstone superseded is a success too.
         if self._known(record.id) or any(result.outcome is WriteOutcome.FAILED for result in results.values()):
             return self._saved(replace(record, results=results, state=ErasureState.FAILED, problem=DELETE_REFUSED))
         return self._saved(replace(record, results=results))
