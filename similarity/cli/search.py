@@ -129,7 +129,7 @@ def _anchors(companies: Sequence[str], text: str | None, segment: int | None) ->
 
 
 def _filters(texts: Sequence[str], index: str | None, *, is_local: bool) -> "list[FieldFilter]":
-    """Return the filters of --filter. If one names an unknown field, the error names the nearest one of the index."""
+    """Return the filters of --filter. If a field is unknown, the error names the most similar field of the index."""
     from difflib import get_close_matches
 
     from similarity.index.filters import FILTER_FIELDS
@@ -175,7 +175,7 @@ def _shortlists(work: Opened, names: Sequence[str]) -> Mapping[str, Sequence[str
 def _similar_in_index(
     work: Opened, question: "Question", output: OutputFormat, *, skip_unknown: bool, names_bundle: bool
 ) -> None:
-    """Print a ranking. `names_bundle`: --bundle is given, which is checked also if no encoder is needed."""
+    """Print a ranking. `names_bundle`: whether --bundle is given; it is then checked even if no encoder is needed."""
     from similarity.search.errors import UnknownCompany
     from similarity.search.searcher import Searcher
 

@@ -17,8 +17,8 @@ class SavedList:
 
     `question`: the query as JSON; None for a shortlist. `companies` and `size`: the ids on a shortlist, and their
     number; None for a query. In the result of `lists`, a long `question` or `companies` is None, too. `new`: number of
-    hits that are new to the caller; None if it was not requested, if the query failed, or if the queries before it took
-    too long.
+    hits that are new to the caller; None if it was not requested, if the query failed, or if the queries of earlier
+    lists took too long.
     """
 
     name: str
@@ -35,9 +35,9 @@ class SavedList:
 class Member(CompanyReference):
     """A company on a shortlist, or one that a shortlist is compared with.
 
-    `deleted`: the index no longer holds it, and only its id is known. If the request names a company, `rank`, `score`,
-    `probability`, and the caller's `verdict` and `note` are those of the pair of both. `rank` and `probability` are
-    None if the ranking of the named company does not reach as far as this one.
+    `deleted`: the index no longer holds it, and only its id is known. If the request names a company, `rank`, `score`
+    and `probability` are from the ranking for that company, and `verdict` and `note` are the caller's on the pair.
+    `rank` and `probability` are None if that ranking does not reach this company.
     """
 
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def change_shortlist(name: str, *, add: Sequence[str] = (), remove: Sequence[str
 
 
 def shortlist(name: str, *, company: str | None = None, rank: Rank | None = None) -> Call[tuple[Member, ...]]:
-    """Return the companies of a shortlist; with `company`, also their places in its ranking by `rank`."""
+    """Return the companies of a shortlist; with `company`, also their places in the ranking for it by `rank`."""
     path = path_of("lists", name, "companies", parameters={"company": company, "rank": rank})
     return Call("GET", path, json_reader(tuple[Member, ...], member="companies"))
 
@@ -148,6 +148,6 @@ def list_hits(
 
 
 def looked(name: str, *, ids: Sequence[str] | None = None) -> Call[Look]:
-    """Store which hits of a list the caller has seen, in place of the last look: `ids`, by default its current hits."""
+    """Store which hits of a list the caller has seen, in place of the last look: `ids`, by default all current ones."""
     body = as_json({} if ids is None else {"ids": several(ids)})
     return Call("POST", path_of("lists", name, "looked"), json_reader(Look), body=body)

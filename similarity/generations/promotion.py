@@ -17,14 +17,14 @@ from similarity.ingest.writer_leases import wait_for_writers
 IMPORTED = "imported"
 """The `bundle_id` of a generation whose vectors were imported without a bundle."""
 WRITERS_SECONDS = 30.0
-"""How long a promotion waits for writers; meanwhile, if its encoder has no bundle, writes are refused."""
+"""How long a promotion waits for writers; meanwhile, if the candidate has no bundle, writes are refused."""
 LAG_SECONDS = 2.0
 """How long a document may seem missing because it was written between the two reads that are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """The result of a promotion or of its dry run. `reasons`: why it is refused; empty if it is not."""
+    """The result of a promotion or of its dry run. `reasons`: why it is refused; empty if it is allowed."""
 
     generation: str
     replaces: str | None
@@ -36,7 +36,7 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback:
-    """The `target` of a rollback, how many documents of the live generation it lacks, and the first of them."""
+    """The `target` of a rollback, how many documents of the live generation it lacks, and the first of their ids."""
 
     live: str
     target: str
@@ -51,9 +51,10 @@ def promote(
 
     A generation that was rolled back can be promoted too, if no other has been live since.
 
-    Writes go on while the gate runs. Then a building generation (with imported vectors) is
-    registered, and what it lacks is counted again once every writer writes to it too; `wait` limits that to so many
-    seconds. If it is not promoted, it is building again: while a candidate has no bundle, the service refuses writes.
+    Writes go on while the gate runs. Then a building generation (of imported vectors) is registered as a candidate.
+    When every writer writes to it too, for which this waits at most `wait` seconds, the documents that it lacks are
+    counted again. If it is not promoted, it is building again: the service refuses writes while a candidate has no
+    bundle.
 
     Raises:
         UnknownGeneration: there is no generation of this name.
@@ -112,7 +113,7 @@ def _withdraw(index: CompanyIndex, name: str) -> None:
 
 
 def _how_to_fill(generation: Generation) -> str:
-    """Return what brings a generation up to date, for a message."""
+    """Return how to bring a generation up to date, for a message."""
     if generation.state is GenerationState.PREVIOUS:
         return "load these companies again: loads write to it too"
     if generation.bundle_id != IMPORTED:
@@ -137,8 +138,8 @@ def rollback_plan(index: CompanyIndex, *, force: bool = False, wait: float = 0) 
 def rollback(index: CompanyIndex, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
     """Make the previous generation live again. A repeated call is refused; `index.rollback` would undo the first.
 
-    But with `force`, a live import is replaced by the generation before it, even by a newer one: the import may have
-    been promoted later. Repeated, such a rollback returns to the import.
+    With `force`, however, a live import is replaced by the generation that was live before it, even if that one is
+    newer: the import may have been promoted later. If such a rollback is repeated, the import is live again.
 
     Raises:
         GenerationConflict: no generation was live before, or it was rolled back, or it lacks documents (unless

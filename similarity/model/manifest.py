@@ -3,14 +3,13 @@
 Unknown, missing and ill-typed fields are errors: with a misspelt setting the vectors would look right but be wrong.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import Ranker, ranker_from_json, ranker_to_json
+from similarity.model.ranker import Ranker, is_finite, ranker_from_json, ranker_to_json
 from similarity.text import TEXT_REVISIONS, TextSettings
 
 SCHEMA_VERSION = 3  # 1 had no licence, 2 no ranker
@@ -152,17 +151,10 @@ def _hashes(content: object) -> dict[str, str]:
 def _numbers(name: str, content: object) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for key, value in _object(name, content).items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
             raise ValueError(f"{name}.{key} is {value!r:.40}, not a finite number")
         numbers[key] = value
     return numbers
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond what a float can hold
-        return False
 
 
 def _whole_number(found: Mapping[str, object], name: str) -> int:

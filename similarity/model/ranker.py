@@ -128,7 +128,15 @@ def _members(name: str, content: object, kind: type, optional: Mapping[str, Any]
     return {**optional, **content}
 
 
+def is_finite(value: float) -> bool:
+    """Return whether a number is finite and, if it is a whole number, one that a float can hold."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         raise ValueError(f"{name} is {value!r:.40}, not a finite number")
     return float(value)

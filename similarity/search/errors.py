@@ -54,7 +54,7 @@ class UnknownCompany(InvalidInput):
 
 
 class AmbiguousCompany(InvalidInput):
-    """Several companies match `reference`; `candidates` are the first of them, by id."""
+    """Several companies match `reference`: `count` in all; `candidates` are the first of them."""
 
     def __init__(self, reference: str, candidates: Sequence[Company], *, count: int) -> None:
         ids = ", ".join(map(with_name, candidates[:CANDIDATES_NAMED]))
@@ -67,7 +67,7 @@ class AmbiguousCompany(InvalidInput):
 
 
 class TooFewWords(InvalidInput):
-    """An anchor or negative, or the company to locate, has too few words to rank by: it has no vector."""
+    """A text, or the description of an anchor, a negative or the company to locate, has too few words to rank by."""
 
     def __init__(self, described: str) -> None:
         super().__init__(
@@ -77,11 +77,11 @@ class TooFewWords(InvalidInput):
 
 
 class EncoderNotLoaded(SimilarityError):
-    """Free text cannot be compared, because the encoder of the generation is not loaded."""
+    """Free text or a segment cannot be compared, because the encoder of the generation is not loaded."""
 
 
 class NotCalibrated(InvalidInput):
-    """The generation has no ranker and no calibration, so there are no probabilities to filter by."""
+    """The generation has no probabilities to filter by: it has no ranker or, for rank *cosine*, no calibration."""
 
 
 class RankingExpired(SimilarityError):

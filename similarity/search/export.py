@@ -41,11 +41,12 @@ def export_neighbours(
     """Write a row for each neighbour of each company to `file`, and return the number of rows.
 
     An existing file is replaced when the new one is complete; after an error it is unchanged. Column `score` is the
-    cosine; `probability` is null if the generation has no ranker. `part`: see `all_neighbours`. The file's metadata
-    name the generation, the encoder, the bundle and the part.
+    cosine; `probability` is null where `Neighbour` has none. `part`: see `all_neighbours`. The file's metadata name the
+    generation, the encoder, the bundle and the part.
 
     Raises:
-        InvalidInput: the file is a database, its name does not end with .parquet, or its folder does not exist.
+        InvalidInput: the file is a database or belongs to one, is no regular file, or does not end with .parquet, or
+            its folder does not exist.
     """
     refuse_database(file)
     _check_name(file)

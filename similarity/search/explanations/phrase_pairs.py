@@ -18,13 +18,13 @@ from similarity.preparation.words import STOP_WORDS
 
 # Chosen on the 130 `dev` pairs of benchmarks/reason_phrases.tsv; figures are in docs/reasons.md.
 LATENESS = 0.2
-"""Descriptions begin with the main business: the last phrase has a salience that is lower by this."""
+"""Descriptions begin with the main business: a phrase at the very end has a salience that is lower by this."""
 HISTORY = 0.3
-"""The factor on the salience of a phrase about history or ownership."""
+"""Subtracted from the salience of a phrase about history or ownership."""
 BESIDE_THE_POINT = 0.15
-"""The factor on the salience for each of these: the company's own name, only general words."""
+"""Subtracted from the salience for each of these: the company's own name, only general words."""
 LENGTH = 0.1
-"""A longer phrase says more: salience per logarithm of the number of content words, of which MOST_WORDS count."""
+"""A longer phrase says more: added to the salience, times log(1 + number of content words, at most MOST_WORDS)."""
 MOST_WORDS = 8
 
 _HISTORY = re.compile(
@@ -71,7 +71,7 @@ class PhraseTraits:
 
     `alone`: the vector of each phrase, float32 `[phrases, dimension]`. `salience`: how well each stands for its
     description, float32 `[phrases]`; -inf if it must not be shown. `stance`: int8 `[phrases, opposites]`, 1 or -1 if
-    the phrase has words of the first or of the second kind only.
+    the phrase has words of the first or of the second kind only, else 0.
     """
 
     alone: NDArray[np.float32]
@@ -106,7 +106,7 @@ def salience(
 
 
 def content_words(text: str) -> int:
-    """Return the number of distinct words of three letters and more that are no stop words."""
+    """Return the number of distinct words of three letters and more that are not stop words."""
     return len({word.lower() for word in _WORD.findall(text) if len(word) > 2} - STOP_WORDS)
 
 
@@ -123,7 +123,7 @@ def stance(phrases: Iterable[str]) -> NDArray[np.int8]:
 def best_pair(anchor: PhraseTraits, hit: PhraseTraits) -> tuple[int, int] | None:
     """Return the numbers of the two phrases that match best and do not contradict each other; None if there are none.
 
-    The score of a pair is the cosine of its phrases and the salience of both.
+    The score of a pair is the cosine of its phrases plus the salience of both.
     """
     scores = anchor.alone @ hit.alone.T + anchor.salience[:, None] + hit.salience
     if anchor.stance.any() and hit.stance.any():

@@ -42,8 +42,9 @@ def confidence_of(how: How, core: str) -> float:
 def is_sure_part(how: How, core: str, cores: Sequence[str]) -> bool:
     """Return whether a part of a name is enough to choose the company; `cores` are the cores of its names.
 
-    Several words must cover most of a name that begins with them. One word, and a part that is not the beginning, must
-    be rare: "exxon" means Exxon Mobil, but "bank of china" does not mean Industrial and Commercial Bank of China.
+    Several words must cover most of a name that begins with them; initials at the beginning are always enough. One
+    word must be rare, and so must a part that is not the beginning: "exxon" means Exxon Mobil, but "bank of china" does
+    not mean Industrial and Commercial Bank of China.
     """
     rarest = min(map(names_with, core.split()), default=0)
     if how is How.PART:

@@ -137,7 +137,7 @@ def test_a_least_probability_is_applied_by_a_service_and_from_an_index(
     for place in (("--url", url), ("--index", "own.db")):
         said = run("similar", "acme", "--min-probability", "0.5", *place)
         assert said.status == 1
-        assert "has no ranker and no calibration" in said.error
+        assert "has no probabilities for rank=business" in said.error
 
 
 def test_a_description_may_be_asked_with_exclusions(run: Run, url: str) -> None:
