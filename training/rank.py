@@ -25,8 +25,14 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit
+
+try:
+    from scipy.optimize import minimize
+    from scipy.special import expit
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "python -m training.rank needs scipy: pip install scipy, or make .venv/training"
+    ) from error
 
 from similarity.bundle import ModelBundle, write_manifest
 from similarity.errors import InvalidInput, SimilarityError

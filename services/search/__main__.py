@@ -218,7 +218,14 @@ def run(app: FastAPI, address: Address, guards: Guards) -> None:
     gc.collect()
     gc.freeze()
     server = DrainingServer(server_config(app, address, guards), lifecycle=guards.lifecycle)
-    stop_metrics = guards.metrics.serve(service.metrics_host, service.metrics_port) if service.metrics_port else None
+    metrics_host, metrics_port = service.metrics_host, service.metrics_port
+    try:
+        stop_metrics = guards.metrics.serve(metrics_host, metrics_port) if metrics_port else None
+    except OSError as error:
+        raise InvalidInput(
+            f"the metrics cannot be served on {metrics_host}:{metrics_port}: {error.strerror}; choose another port "
+            "with SIMILARITY_SERVICE_METRICS_PORT"
+        ) from None
     try:
         server.run()
     except KeyboardInterrupt:

@@ -112,6 +112,8 @@ def opened(target: str | None, bundle: Path | None = None, *, create: bool = Fal
     from similarity.index.opening import open_index
 
     settings = Settings.from_environment(os.environ, index=target, bundle=bundle)
+    if settings.url and target is None:
+        typer.echo(f"similarity: SIMILARITY_URL is not for this command; it uses the index {settings.index}", err=True)
     index = open_index(settings.index, os.environ, create=create)
     try:
         yield Opened(index=index, settings=settings, store=store_folder(settings.index, settings.bundles))

@@ -10,7 +10,7 @@ from similarity.formats.excel_files import sheet_advice, sheet_note
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.encodings import is_unicode
-from similarity.ingest.files import columns_and_sheets, in_an_object, is_json, late_columns
+from similarity.ingest.files import columns_and_sheets, in_an_object, is_json, late_columns, read_rows
 from similarity.ingest.records import (
     COMPANY_FIELDS,
     FALLBACK_COLUMNS,
@@ -128,7 +128,7 @@ def file_columns(
     existing = [*first, *(column for column, is_member in late.items() if not is_member)]
     try:
         found = match_columns(existing, columns, known=known, others=others)
-        advice = in_an_object(path) if is_json(path) else IS_TITLE if len(first) == 1 else ""
+        advice = in_an_object(path) or _of_objects(path) if is_json(path) else IS_TITLE if len(first) == 1 else ""
         _check_columns(found, existing, late, advice=advice)
         _refuse_mixed(found, columns, set(late))
     except InvalidInput as error:
@@ -227,6 +227,13 @@ def _refuse_mixed(found: FileColumns, columns: Columns, late: Collection[str]) -
                 f"rows have different columns for {name}: {column!r} and {other!r}; rename one of them, or choose with "
                 f"{command_option(kind, name.removeprefix(ATTRIBUTE))}"
             )
+
+
+def _of_objects(path: Path) -> str:
+    """Return how to read JSON whose first row has objects besides `attributes`; empty if it has none."""
+    first: Mapping[str, object] = next((row.record for row in read_rows(path)), {})
+    nested = [name for name, value in first.items() if isinstance(value, dict) and name != "attributes"]
+    return f"; take members out of objects first: jq -c '. + .{nested[0]}' FILE > FLAT.jsonl" if nested else ""
 
 
 def _bare_key(column: str) -> str:

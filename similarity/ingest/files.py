@@ -91,7 +91,8 @@ def format_of(name: str) -> str:
     if suffix not in FORMATS or (suffix in BINARY_FORMATS and suffixes[-1] == ".gz"):
         file = PurePosixPath(name).name
         raise InvalidInput(
-            f"{file} is none of {', '.join(FORMATS)} (all but Excel and Parquet also as .gz); convert it first"
+            f"{file} is none of {', '.join(FORMATS)} (all but Excel and Parquet also as .gz); save the companies as "
+            "one of these"
         )
     return suffix
 

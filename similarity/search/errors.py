@@ -45,8 +45,8 @@ class UnknownCompany(InvalidInput):
             advice = f"; the description or website of {suggestions[0].name} ({suggestions[0].id}) mentions it"
         elif suggestions:
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
-        if "," in reference:
-            advice += "; if these are several companies, give them one by one"
+        if "," in reference or ";" in reference:
+            advice += "; if these are several companies, give them one by one, or paste them as a list on the page"
         super().__init__(f"no company has the id, domain, name or alias {reference!r}{advice}")
         self.reference = reference
         self.suggestions = tuple(suggestions)

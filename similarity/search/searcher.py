@@ -245,9 +245,8 @@ class Searcher:
     def _resolved(self, question: Question, generation: Generation, max_similar_names: int) -> ResolvedQuestion:
         weights = generation.calibration if question.rank is Rank.COSINE else generation.second_stage
         if question.min_probability is not None and weights is None:
-            raise NotCalibrated(
-                f"generation {generation.name} has no probabilities for rank={question.rank}; remove min_probability"
-            )
+            has_none = f"generation {generation.name} has no probabilities for rank={question.rank}"
+            raise NotCalibrated(f"{has_none}; remove min_probability")
         return resolve_question(
             question,
             Resolver(self.index, generation, question.exact),

@@ -242,6 +242,12 @@ def test_a_table_is_read_by_its_columns(sample: Any) -> None:
     expect(dialog.locator("#matches tr").first).to_contain_text("Heineken N.V.", use_inner_text=True)
 
 
+def test_a_table_without_a_known_column_of_names_is_told_how_to_name_it(sample: Any) -> None:
+    sample.goto("/")
+    dialog = pasted(sample, "Partner,Revenue\nNike,5\nAdidas,6\n")
+    expect(dialog.get_by_role("alert")).to_contain_text("its first line must name the columns")
+
+
 def test_an_excel_file_is_no_text(sample: Any, tmp_path: Path) -> None:
     sheet, table = tmp_path / "list.xlsx", tmp_path / "list.csv"
     sheet.write_bytes(b"PK\x03\x04...")

@@ -234,7 +234,10 @@ def _conflict(earlier: PairRow, later: PairRow) -> InvalidInput:
 
 def _check_classes(labels: Labels) -> None:
     if not labels.known.any():
-        raise InvalidInput("no row is labelled; label some pairs, or pass a file with labelled pairs too")
+        raise InvalidInput(
+            "no row is labelled: no column label or grade has a value; label some pairs, or pass a file with labelled "
+            "pairs too"
+        )
     counts = (labels.known & (labels.targets > 0)).sum(axis=0)
     unused = [name for name, count in zip(labels.classes, counts, strict=True) if not count]
     if unused:

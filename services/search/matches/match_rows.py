@@ -94,7 +94,10 @@ def rows_of_json(raw: bytes) -> ListRows:
         Problem: the body is invalid.
     """
     try:
-        request = MatchRequest.model_validate(strict_json(raw))
+        value = strict_json(raw)
+        if isinstance(value, list):
+            raise _invalid('it must be an object with the rows: {"rows": [...]}')
+        request = MatchRequest.model_validate(value)
     except ValidationError as error:
         raise invalid_request([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
     except ValueError as error:

@@ -49,7 +49,8 @@ function show({ rows: answers, unused_columns: unused = [] }) {
 
 function advice(answers, unused) {
   if (unused.length && !answers.some(({ asked }) => asked.name)) return `No column is known to hold names. If “${unused[0]}” does, call it “name”.`;
-  const separators = answers.length === 1 ? /[,;]/ : /;/; // many a name has a comma
+  const cells = answers.map(({ asked }) => (asked.name ?? "").split(/[,;|]/).length); // many a name has a comma
+  const separators = answers.length === 1 || cells.every((count) => count === cells[0]) ? /[,;|]/ : /;/;
   const several = answers.filter(({ id, asked }) => !id && separators.test(asked.name ?? ""));
   if (several.length > 1 && several.length === answers.length) return "If this is a table, its first line must name the columns: name, website, country. If it is a list, write one company per line.";
   return several.length ? "Write one company per line: a line with several finds nothing." : "";

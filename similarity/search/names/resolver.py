@@ -218,7 +218,8 @@ class Resolver:
     def _error(self, reference: str, ids: Sequence[str], match: Match) -> UnknownCompany | AmbiguousCompany:
         """Return the error for a reference with the exact matches `ids` and the similar names in `match`."""
         if len(ids) > 1 or (match.is_contested and not self.exact):
-            candidates = match.candidates or self._companies(ids[:CANDIDATES_SHOWN])
+            candidates = list({each.id: each for each in match.candidates}.values())
+            candidates = candidates or self._companies(ids[:CANDIDATES_SHOWN])
             count = max(len(ids), len(candidates))
             return AmbiguousCompany(reference, self._shortened(candidates[:CANDIDATES_SHOWN]), count=count)
         return self._unknown(reference, match)

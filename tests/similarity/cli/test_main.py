@@ -398,7 +398,7 @@ def test_find_looks_up_names(filled: Shell) -> None:
         (["similar", "brew", "--bundle", "multilingual"], "is gone: the bundle that ships reads these languages"),
         (["similar", "brew", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its own"),
         (["similar", "-t", "beer", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its"),
-        (["similar", "brew, hops"], "if these are several companies, give them one by one"),
+        (["similar", "brew, hops"], "if these are several companies, give them one by one, or paste them"),
     ],
 )
 def test_a_dead_end_says_the_next_step(filled: Shell, arguments: list[str], message: str) -> None:
