@@ -28,9 +28,9 @@ MAY_READ = (REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", 
 class Guards:
     """The settings and parts of the middlewares.
 
-    By default for tests and for an application that only this process uses: no keys, any host name and no rate limits,
-    but all other limits. `names`: the host names that requests may have. `limited`: whether the rate limits of the
-    settings apply.
+    The defaults are for tests and for an application that only this process uses: no keys, any host name and no rate
+    limits, but all other limits. `names`: the host names that requests may have. `limited`: whether the rate limits of
+    the settings apply.
     """
 
     settings: ServiceSettings = field(default_factory=ServiceSettings)
