@@ -17,7 +17,7 @@ def strict_json(raw: bytes) -> Any:
     lone surrogates, and too many levels, digits or members.
 
     Raises:
-        ValueError: the message says what is wrong and contains only names from `raw`, in ASCII.
+        ValueError: the message says what is wrong; from `raw` it contains only names and digits, in ASCII.
     """
     try:
         value = read_json(
