@@ -43,7 +43,7 @@ MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
 QUICKLY_ASKED = 10
-"""Running more queries of lists than this counts as a heavy request; so does any query that needs the encoder."""
+"""Running the queries of more lists than this counts as heavy, and so does a query that needs the encoder."""
 QUICK_SECONDS = 1.0
 """Queries of lists that take longer count as heavy, too: nine with 9,500 exclusions each took 15 s."""
 SECONDS_TO_COUNT = 10.0
@@ -68,7 +68,7 @@ class ListsService:
     before_heavy_work: Callable[[], None] = lambda: None
 
     def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
-        """Save a query or companies under a name, replacing an earlier list. Return it, and whether the name is new.
+        """Save a query or companies under a name, replacing an earlier list. Return the list, and whether it is new.
 
         Raises:
             UnknownCompany, AmbiguousCompany: a reference to a company matches none, or several.
@@ -104,6 +104,7 @@ class ListsService:
             UnknownList, WrongKindOfList: there is no such list, or it is a query.
             UnknownCompany, AmbiguousCompany: a company to add is not known, or several go by that name.
             InvalidInput: the list becomes too long.
+            ErasedMeanwhile: companies were erased meanwhile, at each try.
         """
         mark = self.workspace.erasure_mark()
         added, removed = self.search.ids_of(change.add), frozenset(change.remove)
@@ -181,6 +182,7 @@ class ListsService:
         Raises:
             UnknownList, WrongKindOfList: there is no such list, or it is a shortlist.
             Problem: its query cannot be answered.
+            ErasedMeanwhile: companies were erased meanwhile, at each try.
         """
         mark = self.workspace.erasure_mark()
         saved = self.workspace.saved_list(name)
