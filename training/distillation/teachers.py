@@ -29,7 +29,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teacher:
-    """An encoder: `encode` returns unit vectors `[texts, d]`; `key` differs for other weights.
+    """An encoder: `encode` returns unit vectors `[texts, d]`; other weights have another `key`.
 
     `trained_on`: ids of the companies that it is known to have learnt from.
     """
