@@ -123,7 +123,7 @@ def judged_data(
 ) -> JudgedData | None:
     """Return the judged pairs to measure on, or None without --judged.
 
-    Companies seen in training are `inherited_ids` and, for a run, those of the judged train split.
+    Companies seen in training are `inherited_ids` and, for a run, the companies of the judged train split.
     """
     if options.judged is None:
         return None
