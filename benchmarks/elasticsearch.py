@@ -8,9 +8,9 @@
 The first command creates an embedded index; any existing one can be used. Without `--url` a server of version 9.5 is
 installed and started (it needs Java 21 and Maven), and its data stay in the `--work` folder.
 Each stage stores its figures there: a run that was killed continues at the stage it had reached. `--reuse` keeps the
-stored figures of loading, merging and searches before merging, and measures the rest again. Client and server share
-the machine's processors, which limits the figures of several clients. The `load` beside a figure is the machine's load
-average of the minute before, the benchmark included.
+stored figures of loading, merging, searches before merging and neighbourhoods, and measures the rest again. Client and
+server share the machine's processors, which limits the figures of several clients. The `load` beside a figure is the
+machine's load average of the minute before, the benchmark included.
 
 Recall is the share of the ten nearest companies by exact cosine (NumPy) that the search found. Filtered searches keep
 every 100th, every 10th or every 2nd company. `benchmarks.elasticsearch_corpus` makes the synthetic companies.

@@ -5,8 +5,9 @@
 The index holds the companies with their facts. The benchmark starts services and asks them over HTTP, in the three
 readings; only *cost* and *sizes* search in this process. Six tables:
 
-- *peers*: lists of peers that people made. Pool: the companies of the lists and others with a full profile, 6,000 by
-  default; anchors: companies with a peer that two lists name. recall@10 divides by min(10, peers); MRR: of the first.
+- *peers*: lists of peers that people made. Pool: the companies of the lists and others with a full profile (6,000 by
+  default). Anchors: companies with a peer that two lists name. recall@10 divides by min(10, peers); MRR is of the first
+  peer.
   `--pool FILE` keeps the index of the pool; `python -m training.rank --index FILE --peers ...` measures it out of fold.
 - *judged*: judged candidates of anchors in the whole index: nDCG@10 of their order, AUC and calibration error of their
   probabilities, also of candidates beyond rank 1,000 (`POST /similar/locate`).
@@ -93,7 +94,7 @@ def read_peers(path: Path) -> list[tuple[str, str, int]]:
 
 
 def make_pool(source: str, target: Path, named: set[str] | None, *, others: int) -> None:
-    """Write an index of `source`, with the shipped bundle's weights: `named` and `others` more; None: all companies."""
+    """Write an index with all companies of `source`, or `named` and `others` random ones, and the shipped weights."""
     bundle = ModelBundle.load(seed_folder())
     with closing(open_index(source)) as index, closing(SqliteIndex(target)) as made:
         documents = [

@@ -202,7 +202,10 @@ def _unlabelled_risk(parameters: Floats, positives: Floats, unlabelled: Floats |
 
 
 def measured(ranker: Ranker, anchors: Sequence[JudgedAnchor]) -> dict[str, float]:
-    """Return nDCG@10, its gain over the cosine, AUC and calibration error of *business*; of *comparable*, the last."""
+    """Return nDCG@10, its gain over the cosine, AUC and calibration error of *business*.
+
+    If `ranker` has weights of *comparable*, also return the calibration error of that reading.
+    """
     predicted = [business_logits(ranker, each.features) for each in anchors]
     ours = np.array([ndcg(each, anchor.grades) for each, anchor in zip(predicted, anchors, strict=True)])
     cosine = np.array([ndcg(each.features.cosine, each.grades) for each in anchors])
@@ -223,8 +226,8 @@ def require_no_worse(ranker: Ranker, before: Ranker | None, anchors: Sequence[Ju
     """Check that `ranker` orders judged candidates as well as `before`, or as the cosine if there is none.
 
     Raises:
-        RankerRefused: its nDCG@10 may be lower by more than MAX_LOSS (lower bound of the paired difference): the
-            rule of the gate of encoders.
+        RankerRefused: its nDCG@10 may be lower by more than MAX_LOSS (lower bound of the paired difference), as
+            in the gate of encoders.
     """
 
     def of_anchors(each: Ranker | None) -> Floats:

@@ -89,7 +89,7 @@ def serve(
         authenticated=service.keys is not None,
     )
     guards = guards_of(service, address)
-    # uvicorn raises the signal again after it has stopped; the default handler would end the process at once then.
+    # uvicorn raises the signal again after it has stopped; the default handler then ends the process at once.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as opened:
         index = guards.metrics.timed_index(opened.enter_context(closing(open_index(settings.index, os.environ))))

@@ -161,7 +161,7 @@ class ServiceSettings:
         """Return the settings in the variables SIMILARITY_SERVICE_<FIELD>.
 
         Raises:
-            InvalidInput: as `read_variables`, or as the class.
+            InvalidInput: as `read_variables` and as `ServiceSettings`.
         """
         return cls(**read_variables(environ, PREFIX, get_type_hints(cls)))
 

@@ -56,7 +56,7 @@ def hide_labels(pairs: Pairs, *, share: float, seed: int) -> Pairs:
 
     Pairs are drawn within each class (and grade). For one seed, a smaller share keeps a subset of the labels that a
     larger share keeps, and each class keeps at least one label. Both orders of an undirected pair are drawn one after
-    the other, so usually both are hidden.
+    the other, so usually both are kept or both are hidden.
 
     Raises:
         InvalidInput: `share` is not in (0, 1].

@@ -19,7 +19,7 @@ from training.data.pairs import Integers
 
 NEIGHBOURHOOD = 16
 NEAREST = 48
-"""A neighbourhood is a random sample of so many nearest rows of its centre, so it differs each time."""
+"""A neighbourhood is a random sample of the NEAREST nearest rows of its centre, so it differs each time."""
 TEXTS_OF_CENTRE = 3
 """Maximum number of texts of the central row in its neighbourhood; they are translations of each other."""
 ORIGINALS = 0.35

@@ -64,7 +64,7 @@ class TeacherTargets:
         return len(self.vectors)
 
     def among(self, texts: Integers) -> NDArray[np.float32]:
-        """Return the target similarities between all of `texts` `[r]`, float32 `[r, r]`; with itself at most 1.
+        """Return the target similarities between all `texts` `[r]`, float32 `[r, r]`, at most 1 of a text with itself.
 
         A text may occur several times, because it also stands for its translations.
         """

@@ -38,7 +38,7 @@ class Encoder:
         self._encode = torch.compile(model.encode, dynamic=True) if settings.compile else model.encode
 
     def rows(self, numbers: Integers, *, seed: int | None = None) -> Tensor:
-        """Return the model's outputs for the texts `numbers`, float32 `[numbers, d]`; `seed`: of dropout.
+        """Return the model's outputs for the texts `numbers`, float32 `[numbers, d]`; `seed`: for dropout.
 
         The input is the cached output of the frozen layers or, if there is none, the token ids.
         """

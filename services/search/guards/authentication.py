@@ -26,8 +26,8 @@ class Authentication:
 
     Without `keys` every caller is LOCAL. With them, every path needs a valid key, except the open ones (`is_open`),
     whether or not a route asks for a scope. Each refusal takes REFUSAL_COST tokens from the client's address in
-    `strangers`, which also limits requests without a key. An address with too few tokens is answered 429, and its
-    connection is closed. A valid key always passes, so nobody can lock out others behind the same address.
+    `strangers`, which also limits requests without a key. If too few are left, the answer is 429, and the connection
+    is closed. A valid key always passes, so nobody can lock out others behind the same address.
     """
 
     def __init__(self, app: ASGIApp, *, keys: Keys | None, strangers: TokenBuckets) -> None:

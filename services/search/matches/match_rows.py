@@ -144,8 +144,8 @@ def rows_of_table(raw: bytes) -> ListRows:
 def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or both, separated by tabs.
 
-    Left out are a leading number ("1. Delta"), a ticker in brackets at the end, and a first line that only names
-    columns. A line that names several columns makes the text a table (`rows_of_table`).
+    A leading number ("1. Delta"), a ticker in brackets at the end, and a first line that only names columns are left
+    out. A line that names several columns makes the text a table (`rows_of_table`).
 
     Raises:
         Problem: the text cannot be read, or there are no lines or too many.

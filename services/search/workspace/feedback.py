@@ -78,7 +78,7 @@ class FeedbackService:
             UnknownCompany, AmbiguousCompany: a name matches no company, or several.
             EventConflict: an event with this id has other content.
             InvalidInput: both are the same company.
-            ErasedMeanwhile: a company was erased meanwhile. Only a verdict without a note is first tried again.
+            ErasedMeanwhile: a company was erased meanwhile. A verdict without a note is first tried again.
         """
         # A note is not stored again: it may name the erased company, and the erasure has searched the notes already.
         return self._judge(given, caller) if given.note else retry_if_erased(self._judge)(given, caller)

@@ -43,7 +43,7 @@ MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
 QUICKLY_ASKED = 10
-"""Running the queries of more lists than this counts as heavy, and so does a query that needs the encoder."""
+"""Running the queries of more lists than this is heavy work. A query that needs the encoder always is."""
 QUICK_SECONDS = 1.0
 """Queries of lists that take longer count as heavy, too: nine with 9,500 exclusions each took 15 s."""
 SECONDS_TO_COUNT = 10.0
