@@ -9,8 +9,8 @@ first 20 queries. Filters keep 1, 10 and 50 % of the companies; "first" includes
 the file, "again" is the same filter on an unchanged index. "bytes read once" is the time to read all
 vectors from memory: no exact search is faster. "of reading" is the processor time of a search divided by
 the processor time of this reading in the same turn: median, and 5th to 95th percentile. "processor" is the
-median processor time of one search in milliseconds; other work on the machine changes it less than the
-elapsed time. Searches of one and of two threads at once are counted for a second each, in turns.
+median processor time in milliseconds; other work on the machine changes it less than the elapsed time.
+Searches of one and of two threads at once are counted for a second each, in turns.
 """
 
 import argparse

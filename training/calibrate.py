@@ -128,10 +128,10 @@ def recalibrate(bundle: ModelBundle, fitted: FittedCalibration, *, folder: Path)
 
 
 def read_calibration_anchors(options: argparse.Namespace) -> RelevanceLabels:
-    """Return the judgements to fit on: all of the file or, with --selection-anchors, those that training held out.
+    """Return the judgements to fit on: all of the file or, with --selection-anchors, of the held-out anchors.
 
     Raises:
-        InvalidInput: the file is invalid, has too few anchors, or the bundle was trained on one of them.
+        InvalidInput: the file is invalid, has too few anchors, or the bundle was trained on an anchor.
     """
     if options.selection_anchors is not None:
         return held_out_judgements(

@@ -44,8 +44,8 @@ def load_teachers(folders: Sequence[Path]) -> list[Teacher]:
     """Return the teachers in `folders`. A folder that is given twice counts twice.
 
     Raises:
-        InvalidInput: a folder has neither a bundle nor a model, or the text settings of a bundle are not those of
-            training.
+        InvalidInput: a folder has neither a bundle nor a model, or the text settings of a bundle differ from
+            the defaults, which training uses.
         SimilarityError: a bundle is damaged.
     """
     return [_of_bundle(folder) if is_bundle(folder) else _of_weights(folder) for folder in folders]

@@ -75,7 +75,7 @@ def export(
 
     Raises:
         ExportRefused: a check failed; nothing was written.
-        InvalidInput: the judged pairs or the companies are invalid; nothing was written.
+        InvalidInput: the model, the judged pairs or the companies cannot be used; nothing was written.
     """
     source = weights_source(settings.model)
     original = load(source)

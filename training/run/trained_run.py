@@ -100,7 +100,7 @@ def start_of(source: str) -> Start:
     """Return the start of a run whose initial model is `source`: a bundle, the model of an earlier run, or another.
 
     Raises:
-        InvalidBundle: the bundle cannot be read, or its text settings are not those of training.
+        InvalidBundle: the bundle cannot be read, or its text settings differ from the defaults.
         InvalidInput: the training.json of the earlier run is invalid.
     """
     if is_bundle(source):

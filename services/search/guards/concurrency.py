@@ -42,9 +42,8 @@ class Gate:
     A request waits in the queue for at most `seconds`. The next permit goes to the request that has waited longest,
     among those whose key may take one. `key` is the API key of a request; None if it has none.
 
-    No key can keep the others out of the queue. If the queue is full, a new request may take the slot of another one:
-    of the last request of the key with the most waiting requests. It may do so if its own key then has no more waiting
-    requests than that key.
+    No key can keep the others out of the queue. If the queue is full, a new request takes the slot of the last request
+    of the key with the most waiting requests, unless its own key would then have more waiting requests than that key.
 
     A gate with several permits always keeps one free for other keys: the first request of another key would wait long
     for a heavy request to end. While several keys send requests, each has at most a third of the permits (at least

@@ -61,7 +61,7 @@ class Guards:
 def host_names(settings: ServiceSettings, address: Address) -> tuple[str, ...]:
     """Return the host names that requests to a service at `address` may have.
 
-    On a loopback address these are the local names and those in the settings, against DNS rebinding. Elsewhere any name
+    On a loopback address these are the local names and the settings' names, against DNS rebinding. Elsewhere any name
     is allowed, unless the settings have names.
     """
     hosts = [name.lower() for name in settings.hosts]

@@ -1,6 +1,6 @@
 """Rate limits: token buckets for each address, for each caller, and for the whole process.
 
-The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` is the allowance, `RateLimit` the
+The headers follow draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` is the allowance, `RateLimit` the
 remaining tokens.
 """
 

@@ -67,7 +67,7 @@ def client_address(scope: Scope) -> str:
 
 
 def network_of(host: str) -> str:
-    """Return the address as rate limits count it; for IPv6, its /64 network, all of which one client can use.
+    """Return the address as rate limits count it; for IPv6, its /64 network, because one client can use all of it.
 
     An IPv4-mapped address such as ::ffff:192.0.2.1 counts as its IPv4 address. All texts that are no address, for
     example in X-Forwarded-For, count as one address.

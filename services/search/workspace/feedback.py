@@ -164,7 +164,7 @@ class FeedbackService:
         return with_consistent_texts(rows, hashes), hashes
 
     def _documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
-        """Return those of the companies that the live generation holds."""
+        """Return the companies that the live generation holds, by id."""
         return retry_if_retired(partial(self._live_documents, ids))
 
     def _live_documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:

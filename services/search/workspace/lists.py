@@ -58,7 +58,7 @@ class ListsService:
     """Stores lists in `workspace` and runs their queries with `search`. `clock`: returns the current time.
 
     `seconds`: a monotonic clock, for the time limit of counting new hits. `before_heavy_work`: called before many
-    queries are run at once, or before further ones after QUICK_SECONDS; it may raise.
+    queries are run at once, or before further queries after QUICK_SECONDS; it may raise.
     """
 
     search: SearchService

@@ -205,7 +205,7 @@ class ShortlistService:
 
 
 def table_of(members: Members, *, has_notes: bool) -> list[tuple[object, ...]]:
-    """Return the companies of a list as the rows of a table, the first of which is the header.
+    """Return the companies of a list as the rows of a table, the header first.
 
     `has_notes`: with a column for the notes, which programs that read CSV do not expect.
     """

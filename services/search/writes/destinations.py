@@ -66,7 +66,7 @@ class Producer(Protocol):
     def send(self, topic: str, *, key: bytes, value: bytes | None) -> None: ...
 
     def flush(self) -> None:
-        """Return when every message is acknowledged; raise NotDelivered with the keys of those that are not."""
+        """Return when every message is acknowledged; raise NotDelivered with the keys of the others."""
 
 
 class KafkaDestination:

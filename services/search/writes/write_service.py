@@ -290,7 +290,7 @@ def _version(change: Change, written: Written) -> int:
 
 
 def _warnings(parsed: ParsedRecord, written: Written) -> list[str]:
-    """Return what was ignored of a record, and whether its company is in no ranking."""
+    """Return warnings: the ignored parts of a record, and that its company is in no ranking."""
     change = parsed.change
     if isinstance(change, DeletedCompany) or written.outcome not in STORED or text_to_rank_by(change.company):
         return list(parsed.warnings)
