@@ -3,8 +3,8 @@
     python -m training.train --pairs data/sample/pairs.csv --companies data/sample/companies.jsonl --output runs/first
     torchrun --nproc-per-node 4 -m training.train --pairs ... --output ...
 
-Each step minimises the loss of one global batch. The loss does not depend on the number of micro-batches or processes,
-because of gradient caching (Gao et al. 2021, https://arxiv.org/abs/2101.06983):
+Each step minimises the loss of one global batch. Except for dropout, the loss does not depend on the number of
+micro-batches or processes, because of gradient caching (Gao et al. 2021, https://arxiv.org/abs/2101.06983):
 
 1. All texts of the batch are encoded.
 2. The loss of the whole batch is computed, and its gradients with respect to the outputs of the encoder.

@@ -24,9 +24,9 @@ SECONDS_TO_SEARCH = 20.0
 
 @dataclass(frozen=True, slots=True)
 class MatchService:
-    """Matches lists with the live generation of `index`, each list for at most SECONDS_TO_SEARCH by `clock`.
+    """Matches lists with the live generation of `index`. `rows_at_once`: threads that match the rows of one list.
 
-    `rows_at_once`: threads that match the rows of one list.
+    After SECONDS_TO_SEARCH by `clock`, similar names are no longer searched, and soon nothing is (see `RowMatcher`).
     """
 
     index: CompanyIndex
