@@ -47,7 +47,7 @@ class Layout:
 
 
 def table_rows(path: Path) -> list[Row]:
-    """Return the rows of `path`. If the quotes of a TSV file are not balanced, it is read without quoting.
+    """Return the rows of `path`. A TSV file with a malformed row (unbalanced quotes) is read without quoting.
 
     Raises:
         InvalidInput: the file is missing or empty, its suffix is unknown, or a row is malformed.

@@ -2,7 +2,7 @@
 
     pairs = read_pairs(Path("pairs.csv"), companies=Path("companies.jsonl"))
 
-A file is CSV, TSV, JSONL or Parquet; the text formats may be gzipped. A row contains two company ids or two texts, and
+A file is CSV, TSV, JSON, JSONL, Excel or Parquet; texts may be gzipped. A row has two company ids or two texts, and
 optionally a label or a grade. `pair_rows` lists the names of the columns, and `training.data.labels` the labels.
 """
 

@@ -17,7 +17,7 @@ from training.evaluate.ranks import auc
 
 Select = Callable[[Encode], Mapping[str, float]]
 
-# The order of fewer candidates means little.
+# Anchors with fewer candidates are left out, because their order means little.
 LEAST_CANDIDATES = 3
 
 

@@ -3,7 +3,7 @@
     batches = NeighbourBatches(vectors, rows, sources, batch_texts=256, seed=0)
     for batch in batches.epoch(0): ...   # batch.texts are numbers of texts
 
-A row of `vectors` is one meaning: an English text and its translations share it, and so the same targets.
+A row of `vectors` is one meaning: an English text and its translations have one row, and so the same targets.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,11 +19,11 @@ from training.data.pairs import Integers
 
 NEIGHBOURHOOD = 16
 NEAREST = 48
-"""A neighbourhood is a random sample of these nearest rows, so it differs each time."""
+"""A neighbourhood is a random sample of the NEAREST nearest rows of its centre, so it differs each time."""
 TEXTS_OF_CENTRE = 3
-"""How many texts of the central row its neighbourhood has at most; they are translations of each other."""
+"""Maximum number of texts of the central row in its neighbourhood; they are translations of each other."""
 ORIGINALS = 0.35
-"""The probability that a neighbour is its row's original although it has translations."""
+"""The probability that the original of a neighbouring row is drawn, not one of its translations."""
 _ROWS = 1024
 
 

@@ -79,7 +79,7 @@ def inherited_training_companies(options: argparse.Namespace, run: TrainedRun | 
 
 def write_training_companies(bundle: ModelBundle, listed_file: Path | None, inherited_ids: Sequence[str]) -> None:
     """Write the ids of all training companies to the list stored with the bundle."""
-    ids = {*inherited_ids, *listed_companies(bundle.folder)}  # also those of an earlier export of the same model
+    ids = {*inherited_ids, *listed_companies(bundle.folder)}  # also ids of an earlier export of the same model
     if listed_file:
         ids.update(listed_file.read_text(encoding="utf-8").split())
     if ids:
@@ -123,7 +123,7 @@ def judged_data(
 ) -> JudgedData | None:
     """Return the judged pairs to measure on, or None without --judged.
 
-    Companies seen in training are `inherited_ids` and, for a run, those of the judged train split.
+    Companies seen in training are `inherited_ids` and, for a run, the companies of the judged train split.
     """
     if options.judged is None:
         return None

@@ -14,14 +14,15 @@ from torch import Tensor
 class CandidateTable:
     """The table of a batch of `n` pairs, with anchors and columns in the order of their ids.
 
-    `anchors` `[a]` and `columns` `[m]` (int64) are the batch's first row with that text; `anchor_of` and `column_of`
+    `anchors` `[a]` and `columns` `[m]` (int64) are the batch's first rows with each text; `anchor_of` and `column_of`
     `[n]` are the table row and column of each pair. A cell is true in at most one of the masks `[a, m]`:
 
     - `positives`, `negatives`: the pair has this label;
     - `unlabelled`: the pair is in the batch, without a label;
     - `others`: the candidate is paired with other anchors only.
 
-    The anchor's own text is in none of them. If the batch contains the pair in the other order, it is not in `others`.
+    The cell of the anchor's own text is in none of them. A cell whose pair is in the batch in the other order is not in
+    `others`.
     """
 
     anchors: Tensor

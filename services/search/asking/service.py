@@ -91,6 +91,8 @@ class SearchService:
         Raises:
             UnknownCompany, AmbiguousCompany, TooFewWords: no company matches `reference`, several do, or it has too few
                 words to rank by, even if the query has other valid anchors.
+
+        Also raises the exceptions of `ranking`.
         """
         started = time.perf_counter()
         question = query.question(Anchor(company=reference))
@@ -105,6 +107,8 @@ class SearchService:
 
         Raises:
             EncoderNotLoaded: the encoder of the live generation is not loaded.
+
+        Also raises the other exceptions of `ranking`.
         """
         started = time.perf_counter()
         question = query.question(Anchor(text=query.text))
@@ -113,7 +117,7 @@ class SearchService:
         return SimilarToText(**members, text=query.text, language=first.language, warning=first.warning)
 
     def rank(self, question: Question, *, by_id: bool = False) -> Ranking:
-        """Return the hits of a question; `by_id` as in `ranking`. Raises what `Searcher.search` raises."""
+        """Return the hits of a question; `by_id` as in `ranking`. Raises what `ranking` raises."""
         started = time.perf_counter()
         return Ranking(**self._members(question, self.ranking(question, by_id=by_id), started))
 
@@ -136,21 +140,20 @@ class SearchService:
         return BatchAnswer(answers=answers, generation=live.name, took_ms=_milliseconds_since(started))
 
     def locate(self, asked: Locate) -> Located:
-        """Return the place of a company in a ranking. Raises what `Searcher.locate` raises."""
+        """Return the place of a company in a ranking. Raises what `asked` and `Searcher.locate` raise."""
         started = time.perf_counter()
         location = self.searcher.locate(self.asked(asked), asked.company)
         return Located(**located_members(location, asked.company), took_ms=_milliseconds_since(started))
 
     def ranking(self, question: Question, *, by_id: bool = False) -> LibraryRanking:
-        """Return the ranking of a question, from the page that its cursor names.
+        """Return the ranking of a question: the page after its cursor, or the first page.
 
         `by_id`: its anchors and negatives are ids, never names.
 
         Raises:
-            Problem: the cursor belongs to another query.
-            UnknownList, WrongKindOfList: a list to exclude does not exist, or is a saved query.
+            Problem: the cursor is damaged, or belongs to another query.
 
-        Also raises the exceptions of `Searcher.search`.
+        Also raises the exceptions of `asked` and `Searcher.search`.
         """
         asked = replace(self.asked(question), by_id=by_id)
         after = self._cursors.read(question.cursor, digest=asked.digest()) if question.cursor else None
@@ -191,7 +194,7 @@ class SearchService:
 
         Raises:
             UnknownList, WrongKindOfList: a list to exclude does not exist, or is a saved query.
-            InvalidInput: the lists hold too many companies.
+            InvalidInput: the lists hold too many companies, or `rank` has no probability to filter by.
         """
         lists = shortlists(self._workspace, question.exclude_lists)
         if (count := sum(map(len, lists.values()))) > MAX_EXCLUDED:
@@ -220,6 +223,8 @@ class SearchService:
 
         Raises:
             UnknownCompany, AmbiguousCompany, TooFewWords: it names no company, several, or one with too few words.
+
+        Also raises the exceptions of `ranking`.
         """
         ranking = self.ranking(question)
         for each in ranking.unresolved:

@@ -147,8 +147,8 @@ def rows_of_table(raw: bytes) -> ListRows:
 def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or both, separated by tabs.
 
-    A leading number ("1. Delta") and a ticker in brackets at the end are left out, and so is a first line that only
-    names columns. A line that names several columns makes it a table (`rows_of_table`).
+    A leading number ("1. Delta"), a ticker in brackets at the end, and a first line that only names columns are left
+    out. A line that names several columns makes the text a table (`rows_of_table`).
 
     Raises:
         Problem: the text cannot be read, or there are no lines or too many.
@@ -171,7 +171,7 @@ def rows_of_lines(raw: bytes) -> ListRows:
 
 
 def _text(raw: bytes) -> str:
-    """Return a text in UTF-8, UTF-16 or Windows-1252; surrogates stand for invalid bytes."""
+    """Return the text of bytes in UTF-8, UTF-16 or Windows-1252; surrogates stand for invalid bytes."""
     utf_8 = as_utf_8(io.BytesIO(raw), name="the list", on_note=lambda note: None).read()
     return utf_8.decode("utf-8-sig", "surrogateescape")
 
@@ -240,8 +240,8 @@ def without_ticker(name: str) -> str:
 def without_additions(name: str) -> list[str]:
     """Return the forms of a name without the figures around it in a table of a PDF, and without a ticker.
 
-    The figure next to the name may be a part of it, so the form with it comes first. A few digits in all stay, as in
-    "Studio 54". A country, such as (UK), is not taken for a ticker.
+    The figure next to the name may be a part of it, so the form with it comes first. Without dots, figures of fewer
+    than five characters in all stay, as in "Studio 54". A country, such as (UK), is not taken for a ticker.
 
     >>> without_additions("12 Nestlé S.A. (NESN) ..... 94,424 8.2%")
     ['Nestlé S.A. (NESN) 94,424', 'Nestlé S.A.']
@@ -270,7 +270,7 @@ def _without_number(line: str) -> str:
 
 
 def _columns(record: Mapping[str, object]) -> dict[str, str]:
-    """Return the column of each field: the first with one of its headings, those that are also names last."""
+    """Return the column of each field: the first with a heading of the field. Headings in ALSO_NAMES come last."""
     found: dict[str, str] = {}
     for column in sorted(record, key=lambda column: column_key(column) in ALSO_NAMES):
         if field := _field_of(column):

@@ -20,7 +20,7 @@ def strict_json(raw: bytes) -> Any:
     lone surrogates, and too many levels, digits, members, or lists and objects.
 
     Raises:
-        ValueError: the message says what is wrong and contains only names from `raw`, in ASCII.
+        ValueError: the message says what is wrong; from `raw` it contains only names and digits, in ASCII.
     """
     if raw.count(b"[") + raw.count(b"{") > MOST_CONTAINERS:
         raise ValueError(f"it has more than {MOST_CONTAINERS:,} lists and objects; send less at once")

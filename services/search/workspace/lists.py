@@ -45,7 +45,7 @@ MAX_LISTS = 200
 MAX_LONG_CHARACTERS = 5_000_000
 """Of all lists with more than MAX_QUESTION_SHOWN characters: 50 million made each look at the lists take 0.7 s."""
 QUICKLY_ASKED = 10
-"""Running more queries of lists than this counts as a heavy request; so does any query that needs the encoder."""
+"""Running the queries of more lists than this is heavy work. A query that needs the encoder always is."""
 QUICK_SECONDS = 1.0
 """Queries of lists that take longer count as heavy, too: nine with 9,500 exclusions each took 15 s."""
 SECONDS_TO_COUNT = 10.0
@@ -60,7 +60,7 @@ class ListsService:
     """Stores lists in `workspace` and runs their queries with `search`. `clock`: returns the current time.
 
     `seconds`: a monotonic clock, for the time limit of counting new hits. `before_heavy_work`: called before many
-    queries are run at once, or before further ones after QUICK_SECONDS; it may raise.
+    queries are run at once, or before further queries after QUICK_SECONDS; it may raise.
     """
 
     search: SearchService
@@ -70,7 +70,7 @@ class ListsService:
     before_heavy_work: Callable[[], None] = lambda: None
 
     def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
-        """Save a query or companies under a name, replacing an earlier list. Return it, and whether the name is new.
+        """Save a query or companies under a name, replacing an earlier list. Return the list, and whether it is new.
 
         Raises:
             UnknownCompany, AmbiguousCompany: a reference to a company matches none, or several.
@@ -107,6 +107,7 @@ class ListsService:
             UnknownCompany, AmbiguousCompany: a company to add or to remove is not known, or several go by that name.
             InvalidInput: the list becomes too long.
             Problem: there are too many long lists.
+            ErasedMeanwhile: companies were erased meanwhile, at each try.
         """
         mark = self.workspace.erasure_mark()
         added, removed = self.search.ids_of(change.add), self._ids_to_remove(name, change.remove)
@@ -191,6 +192,7 @@ class ListsService:
         Raises:
             UnknownList, WrongKindOfList: there is no such list, or it is a shortlist.
             Problem: its query cannot be answered.
+            ErasedMeanwhile: companies were erased meanwhile, at each try.
         """
         mark = self.workspace.erasure_mark()
         saved = self.workspace.saved_list(name)

@@ -23,8 +23,8 @@ from ..asking.schemas import MAX_HITS
 from ..wire.bodies import Closed, CompanyId, Listed, example
 from ..wire.problem_documents import pattern_of
 
-# A name is a part of a URL: no slash, no control character, no space at its ends. Written out, because the meaning of
-# \s differs between readers of a schema.
+# A name is a part of a URL: no slash, no control character, no space at its ends. The blanks are written out, because
+# the meaning of \s differs between readers of a schema.
 _INNER = r"[^/\x00-\x1f\x7f-\x9f]"
 _OUTER = r"[^/\x00-\x20\x7f-\xa0]"
 LIST_NAME = pattern_of(
