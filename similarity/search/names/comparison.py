@@ -30,7 +30,7 @@ _SEPARATE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
 
 
 class How(StrEnum):
-    """The kind of match between a text and a company; `confidence` has the precision of each kind."""
+    """The kind of match between a text and a company."""
 
     DOMAIN = "domain"
     """The website is the company's."""
