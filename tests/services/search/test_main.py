@@ -90,7 +90,7 @@ def test_a_port_of_the_metrics_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = ServiceSettings(metrics_host="127.0.0.1", metrics_port=taken.getsockname()[1])
         try:
-            with pytest.raises(InvalidInput, match="metrics cannot be served .* with SIMILARITY_SERVICE_METRICS_PORT"):
+            with pytest.raises(InvalidInput, match=r"metrics cannot be served .* with SIMILARITY_SERVICE_METRICS_PORT"):
                 service_main.run(FastAPI(), Address(), Guards(settings=settings))
         finally:
             sys.setswitchinterval(before)
