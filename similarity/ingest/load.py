@@ -46,7 +46,7 @@ from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 
 CHUNK_ROWS = 1024
-SHOWN_IDS = 3
+SHOWN_IDS, SHOWN_ROWS = 3, 20
 MAX_DELETED_SHARE = 0.05
 
 OnRows = Callable[[int], None]
@@ -212,14 +212,15 @@ def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, forc
     Raises:
         InvalidInput: a row has no usable id, or (unless `force`) more than 5 % of the companies are missing.
     """
-    ids_in_file: set[str] = set()
+    ids_in_file, without = set[str](), list[str]()
     for row in read_rows(path):
         try:
             ids_in_file.add(_id_of(row, columns))
         except InvalidCompany as error:
-            raise InvalidInput(
-                f"row {row.number} has no usable id ({error}), so the deletes are not certain; correct or remove it"
-            ) from error
+            without.append(f"row {row.number} has no usable id ({error})")
+    if without:
+        named = "; ".join(without[:SHOWN_ROWS] + ["..."] * (len(without) > SHOWN_ROWS))
+        raise InvalidInput(f"{named}; the deletes are not certain, so nothing was written: correct or remove such rows")
     stored_ids = {
         company.id
         for generation in index.write_targets()
