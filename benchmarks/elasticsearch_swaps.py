@@ -4,9 +4,9 @@
 
 Two generations hold the same companies and differ in one mark (the time of embedding), which every
 hit carries. Several processes, as replicas of a service would, call live -> get -> similar. First they ask as fast
-as they can, to measure the capacity. Then they ask at half of that rate (each process sends one request at a time, but
-the time of a request counts from when it was due, also if the one before was slow), while `rollback` swaps the
-generations repeatedly. A request whose generation has been removed is sent once more, as the service does. The promise:
+as they can, to measure the capacity. Then they ask at half of that rate, while `rollback` swaps the
+generations repeatedly. A process sends one request at a time; its time counts from when it was due, also if the one
+before was slow. A request whose generation has been removed is sent once more, as the service does. The promise:
 no errors, no mixed answers, and the new generation answers every request that starts more than a second after
 `rollback` returned.
 """

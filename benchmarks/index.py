@@ -1,16 +1,16 @@
-"""Measures the embedded index beside plain NumPy over the same vectors, the least cost of any exact search.
+"""Measures the embedded index (SQLite) beside plain NumPy over the same vectors.
 
     python -m benchmarks.index                     10,000 and 100,000 companies of dimension 384
     python -m benchmarks.index --sizes 1000 --queries 50 --json
 
-Companies and vectors are made up from a seed. Index and NumPy answer the same queries in turns, and
-recall (the share of the 10 nearest by float64 brute force that the index returned) is measured on the
-first 20 queries. Filters keep 1, 10 and 50 % of the companies; "first" includes reading the filter from
-the file, "again" is the same filter on an unchanged index. "bytes read once" is the time to read all
-vectors from memory: no exact search is faster. "of reading" is the processor time of a search divided by
-the processor time of this reading in the same turn: median, and 5th to 95th percentile. "processor" is the
-median processor time in milliseconds; other work on the machine changes it less than the elapsed time.
-Searches of one and of two threads at once are counted for a second each, in turns.
+Companies and vectors are made up from a seed. Index and NumPy answer the same queries in turns, and recall (the share
+of the 10 nearest by float64 brute force that the index returned) is measured on the first 20 queries. Filters keep 1,
+10 and 50 % of the companies; "first" includes reading the filter from the file, "again" is the same filter on an
+unchanged index. "bytes read once" is the time to read all vectors from memory: no exact search without a filter should
+be faster. "of reading" is the processor time of a search divided by the processor time of this reading in the same
+turn: median, and 5th to 95th percentile. "processor" is the median processor time in milliseconds; other work on the
+machine changes it less than the elapsed time. Searches of one and of two threads at once are counted for a second each,
+in turns.
 """
 
 import argparse

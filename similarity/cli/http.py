@@ -1,4 +1,4 @@
-"""Commands that query a service over HTTP. Its address is `--url`, else SIMILARITY_URL; the key, SIMILARITY_API_KEY.
+"""What commands need to query a service: its address is `--url`, else SIMILARITY_URL; its key, SIMILARITY_API_KEY.
 
 The output is the same as for an index. There is no option for the key, because other users can list the arguments of
 a process.

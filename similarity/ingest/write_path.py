@@ -5,7 +5,8 @@
 
 The command line, the pipelines and the service all call `write_changes`. Only a re-embed, an import of vectors and an
 erasure write documents themselves. If the text of a company has not changed, its stored vector is reused and the
-encoder is not called. The complete document is still written, with its new version.
+encoder is not called. The complete document is still written, with its new version. A webhook after a write of the
+service belongs in `services/search/writes/`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

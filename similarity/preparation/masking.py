@@ -1,7 +1,7 @@
 """Replaces the names of a company in its description by "The company".
 
 Company names bias the vectors: two companies whose names begin with "Wuhan" get a high cosine even if their businesses
-differ. Each occurrence of a name is replaced, with or without a legal form in any language. Names that are also
+differ. Each occurrence of a name is replaced, with or without a common legal form. Names that are also
 ordinary words are replaced only under stricter rules (see `MaskingRule`): the text of a company called Gap may contain
 the word "gap".
 """
@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 MASK = "The company"
 MASKED_CHARACTERS = 10_000
-# The time of the search grows with the product of these two limits; it is at most 0.1 s. Names of real companies that
-# occur in their description have at most 200 characters in all.
+# The time of the search grows with the product of these two limits; it is at most 0.1 s. The names that descriptions of
+# real companies contain have at most 200 characters in all.
 MASKED_NAME_CHARACTERS = 1_000
 
 # Legal forms at the end of a name ("Ltd.", "S.p.A.", "Tbk"), in lower case and without dots. A change here changes
@@ -59,7 +59,7 @@ ORDINARY_WORDS = frozenset(
 _TOKEN = re.compile(r"\.(?:com|io|ai|co|net|org)\b|(?:(?!\.(?:com|io|ai|co|net|org)\b)[^\s,()（）\-–])+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CJK_LEGAL_FORM = "|".join(map(re.escape, CJK_LEGAL_FORMS))
-# A legal form directly before a name; searched for in the _LEADING_FORM_WINDOW characters before the name.
+# A legal form or "the" directly before a name; searched for in the _LEADING_FORM_WINDOW characters before the name.
 _LEADING_FORM = re.compile(rf"(?<!\w)(?:{'|'.join(LEADING_WORDS)})\s+\Z", re.IGNORECASE)
 _LEADING_FORM_WINDOW = 40
 _BRACKETS = re.compile(r"(?<!\s)\s*[(（][^)）]*[)）]")
@@ -100,10 +100,10 @@ NameForms: TypeAlias = tuple[tuple[str, MaskingRule], ...]
 def mask_names(text: str, names: Iterable[str]) -> str:
     """Return `text` with every occurrence of `names`, including its legal form, replaced by "The company".
 
-    Case, accents and spacing do not matter, except that a lower-case word is replaced only if the name itself is
-    written in lower case. Longer names are replaced first. Only the first MASKED_CHARACTERS are searched: the encoder
-    reads less, and the search takes long if many names repeat the letters of the text. If the names that occur in the
-    text have more than MASKED_NAME_CHARACTERS, the longest are not replaced.
+    Case, accents and spacing do not matter, except that a lower-case word without a legal form is replaced only if the
+    name itself is written in lower case. Longer names are replaced first. Only the first MASKED_CHARACTERS are
+    searched: the encoder reads less, and the search takes long if many names resemble the text. If the names that occur
+    in the text have more than MASKED_NAME_CHARACTERS, the longest are not replaced.
     """
     folded = _fold(text)
     forms = _occurring(_forms_of_names(names), folded[:MASKED_CHARACTERS])

@@ -36,7 +36,7 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The columns of one file; `holds_ids` is true if its pairs are company ids, false if they are texts."""
+    """The columns of one file; `holds_ids`: its pairs are company ids, not texts. `directed`: the order matters."""
 
     left: str
     right: str

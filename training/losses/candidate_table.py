@@ -14,8 +14,8 @@ from torch import Tensor
 class CandidateTable:
     """The table of a batch of `n` pairs, with anchors and columns in the order of their ids.
 
-    `anchors` `[a]` and `columns` `[m]` (int64) are the batch's first rows with each text; `anchor_of` and `column_of`
-    `[n]` are the table row and column of each pair. A cell is true in at most one of the masks `[a, m]`:
+    `anchors` `[a]` and `columns` `[m]` (int64) are the number of the first pair with each text; `anchor_of` and
+    `column_of` `[n]` are the table row and column of each pair. A cell is true in at most one of the masks `[a, m]`:
 
     - `positives`, `negatives`: the pair has this label;
     - `unlabelled`: the pair is in the batch, without a label;
@@ -82,7 +82,7 @@ def candidate_table(left_ids: Tensor, right_ids: Tensor, *, positive: Tensor, kn
 
 
 def _first_rows(group_of: Tensor, count: int) -> Tensor:
-    """Return the first row of each of `count` groups; `group_of` `[n]` is the group of each row."""
+    """Return the number of the first pair of each of `count` groups; `group_of` `[n]` is the group of each pair."""
     rows = torch.arange(len(group_of), device=group_of.device)
     return rows.new_full((count,), len(group_of)).scatter_reduce(0, group_of, rows, "amin")
 
