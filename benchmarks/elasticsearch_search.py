@@ -1,7 +1,7 @@
 """The search measurements of `benchmarks.elasticsearch`: time and recall.
 
-The times of one client are measured around `ElasticIndex.similar`, which the service calls too, and include reading
-the records.
+The times of one client are measured around `ElasticIndex.similar`, which the service calls too (`whole_path`: with
+`live` and `get`), and include reading the records.
 `took` is the time that the server reports for the vector search alone (in whole milliseconds, so the mean is shown).
 """
 
@@ -26,7 +26,7 @@ CANDIDATES = (20, 50, 100, 200, 400)
 OVERSAMPLES = {"int8_hnsw": (1.0, 1.5, 3.0), "int4_hnsw": (1.0, 2.0, 3.0), "bbq_hnsw": (2.0, 3.0, 5.0, 10.0)}
 FILTERED_CANDIDATES = (100, 200, 400)
 CLIENTS = (1, 2, 4)
-ROUNDS = 3  # how often every question is asked, after a first round that is not counted
+ROUNDS = 3  # how often every question is asked, after a first round that is not timed
 
 Ask = Callable[[int], Sequence[str]]
 Figures = dict[str, Any]
@@ -169,7 +169,7 @@ def mean_took(search: Search) -> float:
 
 
 def per_second(ask: Ask, search: Search, *, clients: int) -> float:
-    """Return questions answered per second to `clients` threads; each asks again as soon as it has an answer."""
+    """Return the questions per second of `clients` threads; each asks again as soon as it has an answer."""
     end = perf_counter() + search.client_seconds
 
     def run(first: int) -> None:

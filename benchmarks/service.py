@@ -1,4 +1,4 @@
-"""The search service's own time per request, and how many it answers a second beside a bare FastAPI application.
+"""The search service's own time per request, and its requests a second beside those of a bare FastAPI application.
 
 python -m benchmarks.service
 
@@ -108,7 +108,7 @@ class ConstantIndex:
         return []
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-        """The anchor, whatever its id."""
+        """The anchor, under every id."""
         return dict.fromkeys(ids, self._anchor)
 
     def similar(
@@ -120,7 +120,7 @@ class ConstantIndex:
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
     ) -> SimilarCompanies:
-        """The first of the same neighbours every time."""
+        """The first `k` neighbours, always the same."""
         return SimilarCompanies(hits=self._hits[:k], approximate=False)
 
 
@@ -267,7 +267,7 @@ def asked(servers: Sequence[RunningService], paths: Sequence[str], *, seconds: f
 
     answers = [answer for of_server in asyncio.run(ask()) for answer in of_server]
     if any(answer.status != 200 for answer in answers):
-        raise RuntimeError(f"{paths[0]} and others were answered with other statuses than 200")
+        raise RuntimeError(f"a request like {paths[0]} was not answered with status 200")
     used = sum(each.processor_seconds() for each in servers) - before
     return len(answers) / seconds, 1000 * used / len(answers)
 
@@ -285,7 +285,7 @@ def print_times(port: int, *, rounds: int, requests: int) -> dict[int, float]:
     for _ in range(rounds):
         for k, way in times:
             times[k, way] += ways[way](k, requests)
-    print(f"milliseconds per request (http: of the clock, others: of processors), {rounds} rounds of {requests}\n")
+    print(f"milliseconds per request (http: elapsed, others: processor time), {rounds} rounds of {requests}\n")
     print(f"{'hits':>5}  {'way':<10}{'p50':>8}{'p99':>8}")
     for (k, way), measured in times.items():
         print(f"{k:>5}  {way:<10}{median(measured):>8.3f}{quantiles(measured, n=100)[-1]:>8.3f}")
@@ -313,7 +313,8 @@ def print_rates(hello: RunningService, constant: RunningService, *, rounds: int,
             for way, (servers, paths) in ways.items():
                 found[way].append(asked(servers, paths, seconds=seconds))
     print(
-        f"\n10 hits over 8 connections, {rounds} rounds of {seconds:g} s; shares of the bare application's in a round\n"
+        f"\n10 hits over 8 connections, {rounds} rounds, {seconds:g} s for each line; share: the speed relative to the "
+        "bare application in the same round\n"
     )
     print(f"{'':<30}{'a second':>9}  {'share':<20}{'processor ms':>13}  share")
     bare = found["a bare FastAPI hello"]
@@ -331,7 +332,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--requests", type=int, default=200, help="of each way in a round (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a round that counts requests a second")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement of requests a second")
     given = parser.parse_args()
     print(f"{machine()}; load {os.getloadavg()[0]:.1f}")
     (process, constant), (hello_process, hello) = started_server("service"), started_server("hello")

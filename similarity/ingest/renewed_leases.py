@@ -14,15 +14,15 @@ LOAD = "load"
 REEMBED = "reembed"
 """Name of the lease for filling, promoting or removing a candidate: one process at a time."""
 RETIRE = "retire"
-"""Name of the lease for removing a generation that was live: a removal reads which names the other generations have."""
+"""Name of the lease for removing a generation that was live: a removal reads which company names the others hold."""
 LEASE_SECONDS = 60.0
 
 
 class RenewedLease:
-    """A lease that a thread renews until the `with` block ends, because one step may take an hour.
+    """A lease that a thread renews until the `with` block ends, because one step of the work may take an hour.
 
     Raises:
-        LeaseHeld: another process holds the lease.
+        LeaseHeld: another holder has the lease.
     """
 
     def __init__(self, index: CompanyIndex, name: str, *, seconds: float = LEASE_SECONDS) -> None:
@@ -70,8 +70,8 @@ class RenewedLease:
 class LoadLease(RenewedLease):
     """The lease of a load: one load of an index at a time.
 
-    A load gives way to newer versions, but a company that another load found unchanged keeps its old version: an older
-    load that still runs would replace it, or delete it if its file lacks the company.
+    A load overwrites no newer version. But a company that a load found unchanged keeps its old version, so an older
+    load that still runs could replace or delete this company.
 
     Raises:
         LeaseHeld: another load runs. The lease of a load that was killed is taken over if it ran on this host;

@@ -67,9 +67,9 @@ class Manifest:
                 f"revision {' or '.join(map(str, TEXT_REVISIONS))}"
             )
         if self.pooling != POOLING:
-            raise ValueError(f"pooling is {self.pooling!r:.40}, this version knows {POOLING!r}")
+            raise ValueError(f"pooling is {self.pooling!r:.40}, this release knows {POOLING!r}")
         if self.normalisation != NORMALISATION:
-            raise ValueError(f"normalisation is {self.normalisation!r:.40}, this version knows {NORMALISATION!r}")
+            raise ValueError(f"normalisation is {self.normalisation!r:.40}, this release knows {NORMALISATION!r}")
 
 
 def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str, object]:
@@ -79,7 +79,7 @@ def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str,
     values["metrics"] = dict(manifest.metrics)
     values["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
     values["ranker"] = ranker_to_json(manifest.ranker)
-    # Without the later members, write the earlier schema again, so that such a bundle keeps its `bundle_id`.
+    # If the later members are empty, write the earlier schema again, so that such a bundle keeps its `bundle_id`.
     version = 3 if manifest.ranker else 2 if manifest.licence else 1
     for name, since in _SINCE.items():
         if version < since:
@@ -97,7 +97,7 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
     found = _object("the manifest", content)
     version = _whole_number(found, "schema_version")
     if version > SCHEMA_VERSION:
-        raise ValueError(f"schema_version {version} is newer than this software reads ({SCHEMA_VERSION}); upgrade it")
+        raise ValueError(f"schema_version {version} is newer than this release reads ({SCHEMA_VERSION}); upgrade it")
     if version < 1:
         raise ValueError(f"schema_version is {version}, not 1 to {SCHEMA_VERSION}")
     names = {"schema_version", "sha256", *(item.name for item in fields(Manifest))}
@@ -123,10 +123,10 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
 def _text_settings(content: object) -> TextSettings:
     found: dict[str, Any] = _object("text_settings", content)
     _check_names("text_settings", found, {item.name for item in fields(TextSettings)})
-    usual = asdict(TextSettings())
+    defaults = asdict(TextSettings())
     for name, value in found.items():
-        if type(value) is not type(usual[name]):
-            kind = "true or false" if isinstance(usual[name], bool) else "a whole number"
+        if type(value) is not type(defaults[name]):
+            kind = "true or false" if isinstance(defaults[name], bool) else "a whole number"
             raise ValueError(f"text_settings.{name} is {value!r:.40}, not {kind}")
     return TextSettings(**found)
 

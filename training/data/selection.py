@@ -43,14 +43,15 @@ def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> Trainin
     A share `settings.label_share` of the labels to train on is kept; the other labels are hidden.
 
     Raises:
-        InvalidInput: there are not enough anchors, nothing to train on is left, the pairs of the held-out anchors are
-            all of one kind, or `label_share` is not in (0, 1].
+        InvalidInput: there are not enough anchors, nothing to train on is left, the pairs of the held-out anchors have
+        no
+            positive or nothing else, or `label_share` is not in (0, 1].
     """
-    train, kept = split_by_anchor(pairs, selection=selection, seed=settings.seed)
+    train, held_out = split_by_anchor(pairs, selection=selection, seed=settings.seed)
     return TrainingData(
         pairs=hide_labels(train, share=settings.label_share, seed=settings.seed),
         texts=Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens),
-        select=Selection(kept),
+        select=Selection(held_out),
         selection_anchors=selection,
     )
 
@@ -63,7 +64,7 @@ class Selection:
     correctly (Menon et al., ICML 2015).
 
     Raises:
-        InvalidInput: the pairs are all of one kind.
+        InvalidInput: the pairs have no positive, or nothing else.
     """
 
     def __init__(self, pairs: Pairs) -> None:
