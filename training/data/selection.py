@@ -43,8 +43,7 @@ def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> Trainin
     A share `settings.label_share` of the labels to train on is kept; the other labels are hidden.
 
     Raises:
-        InvalidInput: there are not enough anchors, nothing to train on is left, the pairs of the held-out anchors have
-        no
+        InvalidInput: there are not enough anchors, nothing to train on is left, the held-out pairs have no
             positive or nothing else, or `label_share` is not in (0, 1].
     """
     train, held_out = split_by_anchor(pairs, selection=selection, seed=settings.seed)
