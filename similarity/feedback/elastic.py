@@ -8,6 +8,7 @@ There are no transactions, so the mark of erasures is compared after a save: an 
 searches. If the mark is the same, an erasure that comes later finds the saved document; otherwise the save is undone.
 """
 
+import json
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -99,6 +100,9 @@ class ElasticWorkspace:
     def lists(self) -> list[SavedList]:
         return [mapping.list_of(hit["_source"]) for hit in self._listed({"kind": "list"})]
 
+    def list_lengths(self) -> dict[str, int]:
+        return {saved.name: len(json.dumps(saved.question)) for saved in self.lists()}
+
     def saved_list(self, name: str) -> SavedList:
         source = self._list_document(document_id("list", name))
         if source is None:
@@ -109,6 +113,9 @@ class ElasticWorkspace:
         self._make_ready()
         if not self._delete(document_id("list", name)):
             raise unknown_list(name)
+        self._remove_looks(name)
+
+    def _remove_looks(self, name: str) -> None:
         while looks := list(self._listed({"kind": "look", "name": name})):
             for look in looks:
                 self._delete(look["_id"])
@@ -192,11 +199,14 @@ class ElasticWorkspace:
         }
         return chain.from_iterable(self._cluster.pages(self._lists, query))
 
-    def _delete(self, key: str) -> bool:
-        """Delete a list or look; return whether it existed. The request is sent once: another would not find it."""
+    def _delete(self, key: str, **unchanged: Any) -> bool:
+        """Delete a list or look; return whether it existed and was `unchanged`.
+
+        The request is sent once: another would not find it.
+        """
         with self._cluster.explained():
-            client = self._cluster.client.options(ignore_status=NOT_FOUND)
-            return bool(client.delete(index=self._lists, id=key).meta.status != NOT_FOUND)
+            client = self._cluster.client.options(ignore_status=(NOT_FOUND, CONFLICT))
+            return client.delete(index=self._lists, id=key, **unchanged).meta.status not in {NOT_FOUND, CONFLICT}
 
     def _forget_events(self, company_id: str) -> int:
         """Delete all events about the company; return their number."""
@@ -228,9 +238,11 @@ class ElasticWorkspace:
                 if cleaned is None:
                     with suppress(UnknownList):
                         self.remove_list(saved.name)
-                elif cleaned.name != saved.name and not has_conflict:
-                    self._rename(saved, cleaned)
-                elif cleaned.name != saved.name or not self._replace(self._lists, hit, mapping.list_source(cleaned)):
+                elif cleaned.name != saved.name:
+                    if has_conflict or not self._rename(hit, cleaned):
+                        has_conflict = True
+                        continue
+                elif not self._replace(self._lists, hit, mapping.list_source(cleaned)):
                     has_conflict = True
                     continue
                 changed += 1
@@ -240,13 +252,20 @@ class ElasticWorkspace:
             f"{names.id} is not erased from all lists, because lists were saved at the same time; erase it again"
         )
 
-    def _rename(self, saved: SavedList, renamed: SavedList) -> None:
-        """Rename a list and its looks. If a call is interrupted, a second call completes it."""
+    def _rename(self, hit: Mapping[str, Any], renamed: SavedList) -> bool:
+        """Rename the list of a hit and its looks. If the list was changed after the search, return False.
+
+        If a call is interrupted, a second call completes it.
+        """
+        name = hit["_source"]["name"]
         self.save_list(renamed)
-        for hit in self._listed({"kind": "look", "name": saved.name}):
-            self.add_look(replace(mapping.look_of(hit["_source"]), list_name=renamed.name))
-        with suppress(UnknownList):
-            self.remove_list(saved.name)
+        for look in self._listed({"kind": "look", "name": name}):
+            self.add_look(replace(mapping.look_of(look["_source"]), list_name=renamed.name))
+        if not self._delete(hit["_id"], **_unchanged(hit)) and self._list_document(hit["_id"]) is not None:
+            self.remove_list(renamed.name)  # its code depends on the time of the change
+            return False
+        self._remove_looks(name)
+        return True
 
     def _is_erased(self, since: str | None) -> bool:
         """Return whether an erasure began to search after the mark `since`."""
@@ -315,6 +334,10 @@ class ElasticWorkspace:
         """
         with self._cluster.explained():
             client = self._cluster.client.options(ignore_status=CONFLICT)
-            unchanged = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
-            answer = client.index(index=index, id=hit["_id"], document=source, **unchanged)
+            answer = client.index(index=index, id=hit["_id"], document=source, **_unchanged(hit))
         return bool(answer.meta.status != CONFLICT)
+
+
+def _unchanged(hit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a request that fails if the document of a hit was changed after the search."""
+    return {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}

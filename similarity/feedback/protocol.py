@@ -208,6 +208,9 @@ class Workspace(Protocol):
     def lists(self) -> list[SavedList]:
         """Return all lists, by name."""
 
+    def list_lengths(self) -> dict[str, int]:
+        """Return how many characters of JSON the question of each list has, by the list's name."""
+
     def saved_list(self, name: str) -> SavedList:
         """Return the list of this name. Raises UnknownList if there is none."""
 

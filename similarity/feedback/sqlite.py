@@ -35,7 +35,7 @@ from similarity.index.sqlite.backup import staged_copy
 from similarity.index.sqlite.compaction import rewrite
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.files import damaged_pages
-from similarity.index.sqlite.records import Records, first_lines
+from similarity.index.sqlite.records import Records, any_text, first_lines
 from similarity.index.sqlite.rows import Row
 
 MAX_COMPARISONS = 3
@@ -95,6 +95,10 @@ class SqliteWorkspace:
     def lists(self) -> list[SavedList]:
         with self._file.reading() as connection:
             return LISTS.read(connection, "NOT INDEXED ORDER BY name")
+
+    def list_lengths(self) -> dict[str, int]:
+        with self._file.reading() as connection, any_text(connection):
+            return dict(connection.execute("SELECT name, length(question) FROM lists NOT INDEXED"))
 
     def saved_list(self, name: str) -> SavedList:
         with self._file.reading() as connection:

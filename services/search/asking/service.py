@@ -178,16 +178,25 @@ class SearchService:
         return list(dict.fromkeys(each.document.id for each in found if isinstance(each, FoundCompany)))
 
     def known_ids(self, references: Sequence[str]) -> dict[str, str]:
-        """Return, by reference, the id of the only company that has it as its id, domain, name or alias."""
-        found = self._exactly(references, max_similar_searches=0)
-        return {reference: each.document.id for reference, each in found.items() if isinstance(each, FoundCompany)}
+        """Return, by reference, the id of the only company that has it as its id, domain, name or alias.
+
+        The id of a deleted company stays this id, also if it is another company's name.
+        """
+        if len(references) > QUICKLY_NAMED:
+            self._before_heavy_work()
+        deleted = retry_if_retired(lambda: self._exact_resolver().deleted(references))
+        found = self._exactly([each for each in references if each not in deleted], max_similar_searches=0)
+        known = {reference: each.document.id for reference, each in found.items() if isinstance(each, FoundCompany)}
+        return known | {each: each for each in deleted}
 
     def _exactly(self, references: Sequence[str], *, max_similar_searches: int) -> dict[str, Resolved]:
         def run_once() -> dict[str, Resolved]:
-            resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
-            return resolver.companies(references, max_similar_searches=max_similar_searches)
+            return self._exact_resolver().companies(references, max_similar_searches=max_similar_searches)
 
         return retry_if_retired(run_once)
+
+    def _exact_resolver(self) -> Resolver:
+        return Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
 
     def asked(self, question: Criteria) -> LibraryQuestion:
         """Return the library question, with the companies that are on the excluded lists now.

@@ -42,7 +42,7 @@ from .lists_schemas import (
 MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
-MAX_LONG_CHARACTERS = 5_000_000
+MAX_LONG_CHARACTERS = 3_000_000
 """Of all lists with more than MAX_QUESTION_SHOWN characters: 50 million made each look at the lists take 0.7 s."""
 QUICKLY_ASKED = 10
 """Running the queries of more lists than this is heavy work. A query that needs the encoder always is."""
@@ -88,7 +88,7 @@ class ListsService:
             kept = self._with_ids(given.question)
         else:
             kept = {"companies": self.search.ids_of(given.companies or ())}
-        others = [saved for saved in self.workspace.lists() if saved.name != name]
+        others = self._lengths_of_others(name)
         if len(others) >= MAX_LISTS:
             raise Problem(
                 problems.TOO_MANY_LISTS, f"there are {len(others)} lists already, which is the limit; delete one first"
@@ -111,21 +111,26 @@ class ListsService:
         """
         mark = self.workspace.erasure_mark()
         added, removed = self.search.ids_of(change.add), self._ids_to_remove(name, change.remove)
-        others = [saved for saved in self.workspace.lists() if saved.name != name]
+        others = self._lengths_of_others(name)
 
         def changed(saved: SavedList) -> SavedList:
             ids = [each for each in dict.fromkeys((*companies_of(saved), *added)) if each not in removed]
             kept = {"companies": ids}
-            _check_length(kept, others)
+            _check_length(kept, others if len(ids) > len(companies_of(saved)) else ())
             return replace(saved, question=kept, saved_by=caller.name, saved_at=self.clock())
 
         return self._record(self.workspace.change_list(name, changed, since=mark), caller)
 
+    def _lengths_of_others(self, name: str) -> list[int]:
+        return [length for other, length in self.workspace.list_lengths().items() if other != name]
+
     def _ids_to_remove(self, name: str, references: Sequence[str]) -> frozenset[str]:
-        """Return the ids of these companies. A deleted one has no name; it may only be removed by its id."""
-        listed, known = companies_of(self.workspace.saved_list(name)), self.search.known_ids(references)
-        self.search.ids_of([each for each in references if each not in known and each not in listed])  # refuses unknown
-        return frozenset(known.get(each, each) for each in references)
+        """Return the ids of these companies. What is on the list is an id, also if another company has that name."""
+        listed = frozenset(companies_of(self.workspace.saved_list(name)))
+        others = [each for each in references if each not in listed]
+        known = self.search.known_ids(others)
+        self.search.ids_of([each for each in others if each not in known])  # refuses unknown ones
+        return frozenset(each if each in listed else known[each] for each in references)
 
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
         """Return all lists, sorted by name; very long queries and shortlists are left out of them.
@@ -146,8 +151,9 @@ class ListsService:
                 if taken > QUICK_SECONDS:
                     self.before_heavy_work()
                 record.new = self._count_new(saved, looks.get(saved.name))
-        for record, saved in zip(records, lists, strict=True):
-            if _characters(saved.question) > MAX_QUESTION_SHOWN:
+        lengths = self.workspace.list_lengths()
+        for record in records:
+            if lengths.get(record.name, 0) > MAX_QUESTION_SHOWN:
                 record.question = record.companies = None
         return Lists(lists=records)
 
@@ -273,21 +279,18 @@ def _question_of(saved: SavedList) -> dict[str, Any]:
     return {name: value for name, value in saved.question.items() if name not in REMOVED_MEMBERS}
 
 
-def _characters(question: Mapping[str, Any]) -> int:
-    return len(json.dumps(question))
-
-
-def _check_length(kept: Mapping[str, Any], others: Sequence[SavedList]) -> None:
+def _check_length(kept: Mapping[str, Any], others: Sequence[int]) -> None:
+    """Raise an exception if a list is too long, or too long beside `others`, the lengths of the other lists."""
     if len(kept.get("companies", ())) > MAX_EXCLUDED:
         raise InvalidInput(f"the list would have more than {MAX_EXCLUDED:,} companies; begin another list")
-    if (characters := _characters(kept)) > MAX_QUESTION_CHARACTERS:
+    if (characters := len(json.dumps(kept))) > MAX_QUESTION_CHARACTERS:
         raise InvalidInput(
             f"the list has {characters:,} characters as JSON, and a saved one has at most "
             f"{MAX_QUESTION_CHARACTERS:,}; save fewer companies, or exclude them by their ids or by lists"
         )
     if characters > MAX_QUESTION_SHOWN:
-        long = [each for saved in others if (each := _characters(saved.question)) > MAX_QUESTION_SHOWN]
-        if (total := characters + sum(long)) > MAX_LONG_CHARACTERS:
+        total = characters + sum(length for length in others if length > MAX_QUESTION_SHOWN)
+        if total > MAX_LONG_CHARACTERS:
             raise Problem(
                 problems.TOO_MANY_LISTS,
                 f"the lists with more than {MAX_QUESTION_SHOWN:,} characters would have {total:,} in all, and the "

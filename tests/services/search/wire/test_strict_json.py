@@ -30,6 +30,7 @@ def test_json_is_read_as_it_is() -> None:
         (b'{"\\ud800": 1, "\\ud800": 2}', r"the member '\ud800' occurs twice"),
         (b"[" * 9_000, "nested too deeply"),
         (b"[" + b"[]," * 10_000 + b"1]", "more than 10,000 lists and objects"),
+        (b"[" + b"1," * 200_001 + b"1]", "more than 200,000 commas"),
         (json.dumps([dict.fromkeys(map(str, range(1_001)))]).encode(), "an object has 1,001 members; 1,000 are the"),
     ],
 )

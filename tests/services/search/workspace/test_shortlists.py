@@ -125,6 +125,17 @@ def test_companies_are_added_and_removed(client: TestClient, workspace: SqliteWo
     assert workspace.saved_list(NAME).saved_by == "cid"
 
 
+def test_what_is_on_a_list_is_an_id_also_if_another_company_has_that_name(
+    client: TestClient, index: SqliteIndex
+) -> None:
+    index.upsert("first", [company("twin", 0.2, 6, name="Clogs"), company("clogs-inc", 0.2, 7, name="Twin")])
+    keep(client, ids=["boots", "twin", "clogs-inc"])
+    delete(index, "twin")
+    for _ in range(2):  # the same change twice: a deleted company is no other one
+        answer = client.post(f"/lists/{NAME}/companies", json={"remove": ["twin"]})
+        assert (answer.status_code, answer.json()["companies"]) == (200, ["boots", "clogs-inc"])
+
+
 def test_a_change_that_is_refused_changes_nothing(client: TestClient, workspace: SqliteWorkspace) -> None:
     keep(client, ids=["boots"])
     save(client, "shoes")
