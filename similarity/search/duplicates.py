@@ -17,7 +17,8 @@ from similarity.search.names.comparison import core_of
 SHARED_HOSTS = frozenset(
     "facebook.com linkedin.com instagram.com twitter.com x.com youtube.com github.com github.io medium.com t.me "
     "tiktok.com linktr.ee sites.google.com wordpress.com wixsite.com blogspot.com weebly.com squarespace.com "
-    "crunchbase.com wikipedia.org en.wikipedia.org bloomberg.com etsy.com".split()
+    "crunchbase.com wikipedia.org en.wikipedia.org bloomberg.com etsy.com angel.co apps.apple.com "
+    "play.google.com".split()
 )
 WIDELY_SHARED = 20
 """A domain that at least this number of companies have identifies none of them.

@@ -24,7 +24,10 @@ MAX_FOUND = 50
 """The most companies that one query finds."""
 LIKE_NAME = 0.85
 """If a row's name is at least this similar to a name of its website's company, no other company is searched."""
-NAMED_IN_PATH = re.compile(r"/(?:company|wiki)/([^/?#]+)")
+NAMED_IN_PATH = re.compile(r"/(?:company|organization|wiki|app)/([^/?#]+)")
+OF_HANDLE = re.compile(
+    r"(?:https?://)?(?:www\.|m\.)?(?:twitter|x|facebook|instagram|tiktok)\.com/@?([\w.-]+)/?(?:[?#].*)?"
+)
 WITH_COUNTRY = re.compile(r"(.*\S)\s*(?:,([^,]+)|\(([^()]+)\))")
 
 
@@ -83,7 +86,7 @@ def page_name(text: str) -> str:
     'hugo boss'
     """
     domain = domain_of(text)
-    named = NAMED_IN_PATH.search(text)
+    named = OF_HANDLE.fullmatch(text.strip()) or NAMED_IN_PATH.search(text)
     if named is None or SHARED_HOSTS.isdisjoint({domain, domain.partition(".")[2]}):
         return ""
     name = " ".join(re.sub("[-_]", " ", unquote(named[1])).split())
