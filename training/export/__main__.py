@@ -69,9 +69,7 @@ def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], Senten
     write_training_companies(bundle, options.companies_trained_on, inherited_ids)
     say(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
     if bundle.manifest.ranker is None:
-        say(
-            "without weights of the second stage it counts as reading English only: python -m training.rank --languages"
-        )
+        say("it has no ranker, so it counts as reading English only; python -m training.rank --languages names others")
 
 
 def inherited_training_companies(options: argparse.Namespace, run: TrainedRun | None) -> tuple[str, ...]:
