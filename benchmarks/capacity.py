@@ -3,7 +3,7 @@
     python -m benchmarks.capacity --companies 8000000
 
 The estimates are multiples of the figures below, which are quoted from benchmarks/results/ (a test compares them).
-docs/scaling.md says how far they can be trusted.
+docs/scaling.md says how far the estimates can be trusted.
 """
 
 import argparse
@@ -19,7 +19,7 @@ EIGHT_MILLION = "2026-11-27-elasticsearch-amd-epyc-2-cores.md"
 INDEX = "2026-11-27-amd-epyc-2-cores.md"
 DIMENSION = 384
 CORES = 2  # of the machine on which the figures were measured
-DISK_WATERMARK = 0.85  # Elasticsearch's default: above this share of use it places no more shards on a disk
+DISK_WATERMARK = 0.85  # Elasticsearch's default: it places no more shards on a disk that is fuller than this
 GENERATIONS = 2  # the live generation, and the previous or the next one
 
 

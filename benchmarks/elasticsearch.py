@@ -7,13 +7,13 @@
 
 The first command creates an embedded index; any existing one can be used. Without `--url` a server of version 9.5 is
 installed and started (it needs Java 21 and Maven), and its data stay in the `--work` folder.
-Each stage stores its figures there: a run that was killed continues at the stage it had reached, and `--reuse`
-measures only the searches again, on the loaded data. Client and server share the machine's processors, which
-limits the figures of several clients. The `load` beside a figure is the load average of the minute before it,
-of the benchmark and of all other processes.
+Each stage stores its figures there: a run that was killed continues at the stage it had reached. `--reuse` keeps the
+stored figures of loading, merging, searches before merging and neighbourhoods, and measures the rest again. Client and
+server share the machine's processors, which limits the figures of several clients. The `load` beside a figure is the
+machine's load average of the minute before, the benchmark included.
 
-Recall is the share of the ten nearest by exact cosine (NumPy) that was found. "Filtered" keeps 1,
-10 and 50 % of the companies, evenly. `benchmarks.elasticsearch_corpus` makes the synthetic companies.
+Recall is the share of the ten nearest companies by exact cosine (NumPy) that the search found. Filtered searches keep
+every 100th, every 10th or every 2nd company. `benchmarks.elasticsearch_corpus` makes the synthetic companies.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from benchmarks.elasticsearch_corpus import (
     Corpus,
     Questions,
     company_questions,
-    continued_neighbourhood,
+    extrapolated_neighbourhood,
     held_out_questions,
     neighbourhood,
     read_corpus,
@@ -49,7 +49,7 @@ from similarity.index.protocol import GenerationState
 
 GENERATION = "benchmark"
 PLANNED = 8_000_000
-# The encoder on one machine, see results/.
+# Measured with the encoder on one machine, see results/.
 TEXTS_PER_SECOND = 338.0
 # Promises: minimum recall@10, and maximum median milliseconds of one client.
 REAL_PROMISE = (0.98, 5.0)
@@ -95,13 +95,13 @@ class Run:
         )
 
     def settings(self, corpus: Corpus, kind: VectorType) -> ElasticSettings:
-        """Return the settings of the index for a corpus and a kind of vectors; each pair has an index."""
+        """Return the settings of the index for a corpus and a kind of vectors; each pair has its own index."""
         name = f"benchmark-{corpus.label.split()[0]}-{len(corpus)}-{kind}"
         return ElasticSettings(hosts=self.server.hosts, name=name, vectors=kind)
 
 
 def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool, merges: bool) -> dict[str, Any]:
-    """Load, promote, search (if `everything` is measured) and merge; return the figures of these steps."""
+    """Load and promote; if `merges`, also search (if `everything`) and merge. Return the figures of these steps."""
     settings = search.settings
     stage = partial(_stage, run, settings)
     progress = run.notes.folder / settings.name / "progress.json"
@@ -172,7 +172,7 @@ def measure(
 
 
 def promise(title: str, lines: Sequence[dict[str, Any]], *, recall: float, milliseconds: float) -> None:
-    """Print whether the default settings keep the promise, and which other settings do."""
+    """Print whether the default settings keep the promise, and which numbers of candidates keep it."""
     default = ElasticSettings(hosts=("http://localhost:9200",), name="default").num_candidates
     keeping = [line["candidates"] for line in lines if line["recall"] >= recall and line["p50"] <= milliseconds]
     [usual] = [line for line in lines if line["candidates"] == default]
@@ -186,7 +186,8 @@ def promise(title: str, lines: Sequence[dict[str, Any]], *, recall: float, milli
 def show_plan(figures: dict[str, Any], real: dict[str, Any], *, dimension: int, texts_per_second: float) -> None:
     """Print the plan for PLANNED companies: memory and speed from the largest corpus, disk from the real one.
 
-    The real corpus has whole texts, the synthetic one a few words.
+    The real corpus has whole texts, the synthetic one a few words. If the largest was not merged, the speed of merging
+    is also from the real one. The speed of embedding is `texts_per_second`.
     """
     vectors: VectorType = "int8_hnsw"
     merged = figures["merged"] if figures["merged"]["seconds"] else real["merged"]
@@ -205,12 +206,15 @@ def show_plan(figures: dict[str, Any], real: dict[str, Any], *, dimension: int, 
 def show_neighbourhood(
     real: Corpus, questions: Questions, synthetic: Corpus, held_out: Questions, notes: Notes
 ) -> None:
-    """Print the cosines to neighbours in the synthetic corpus, beside those expected of a real one of its size."""
+    """Print cosines to neighbours in the real corpus, extrapolated to the synthetic size, and in the synthetic one."""
     lines = notes.stage(
         f"neighbourhood-{len(synthetic)}",
         lambda: [
             [real.label, neighbourhood(real.vectors, questions)],
-            [f"real, continued to {len(synthetic):,}", continued_neighbourhood(real, questions, size=len(synthetic))],
+            [
+                f"real, extrapolated to {len(synthetic):,}",
+                extrapolated_neighbourhood(real, questions, size=len(synthetic)),
+            ],
             [synthetic.label, neighbourhood(synthetic.vectors, held_out)],
         ],
     )
@@ -289,7 +293,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--client-seconds", type=float, default=4.0, help="duration of a measurement of searches per second"
     )
     parser.add_argument("--writers", type=int, default=2, help="number of threads that load")
-    parser.add_argument("--reuse", action="store_true", help="measure the searches again, on the loaded data")
+    parser.add_argument("--reuse", action="store_true", help="measure all but loading and merging again")
     parser.add_argument("--texts-per-second", type=float, default=TEXTS_PER_SECOND, help="encoder speed, for the plan")
     return parser.parse_args(arguments)
 

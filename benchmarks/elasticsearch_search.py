@@ -1,6 +1,7 @@
 """The search measurements of `benchmarks.elasticsearch`: time and recall.
 
-Times of one client are those of `ElasticIndex.similar` as the service calls it, until the last record is read.
+The times of one client are measured around `ElasticIndex.similar`, which the service calls too (`whole_path`: with
+`live` and `get`), and include reading the records.
 `took` is the time that the server reports for the vector search alone (in whole milliseconds, so the mean is shown).
 """
 
@@ -25,7 +26,7 @@ CANDIDATES = (20, 50, 100, 200, 400)
 OVERSAMPLES = {"int8_hnsw": (1.0, 1.5, 3.0), "int4_hnsw": (1.0, 2.0, 3.0), "bbq_hnsw": (2.0, 3.0, 5.0, 10.0)}
 FILTERED_CANDIDATES = (100, 200, 400)
 CLIENTS = (1, 2, 4)
-ROUNDS = 3  # how often every question is asked, after one that is not counted
+ROUNDS = 3  # how often every question is asked, after a first round that is not timed
 
 Ask = Callable[[int], Sequence[str]]
 Figures = dict[str, Any]
@@ -69,7 +70,7 @@ def by_candidates(search: Search) -> list[Figures]:
 
 
 def by_oversample(search: Search) -> list[Figures]:
-    """Return recall and times for each useful oversampling of this kind of vectors, at few and more candidates."""
+    """Return recall and times for each useful oversampling of this kind of vectors, at 50, 100 and 200 candidates."""
     lines = []
     kind = search.settings.vectors
     for oversample, candidates in itertools.product(OVERSAMPLES.get(kind, (OVERSAMPLE[kind],)), (50, 100, 200)):
@@ -80,7 +81,7 @@ def by_oversample(search: Search) -> list[Figures]:
 
 
 def whole_path(search: Search) -> Figures:
-    """Return the times of the service's three reads for a company: live generation, vector, neighbours."""
+    """Return the figures of the service's three reads for a company: live generation, vector, neighbours."""
     with closing(ElasticIndex(search.settings)) as index:
 
         def ask(number: int) -> list[str]:
@@ -94,7 +95,7 @@ def whole_path(search: Search) -> Figures:
 
 
 def filtered(search: Search) -> list[Figures]:
-    """Return figures of filtered searches: by the graph, and exact where few enough companies pass."""
+    """Return figures of filtered searches: by the graph, and exact if at most MAX_CANDIDATES companies pass."""
     lines = []
     for share, attribute in SHARES.items():
         passing = len(search.questions.corpus.passing(share))
@@ -168,7 +169,7 @@ def mean_took(search: Search) -> float:
 
 
 def per_second(ask: Ask, search: Search, *, clients: int) -> float:
-    """Return questions answered per second to `clients` threads; each asks again as soon as it has an answer."""
+    """Return the questions per second of `clients` threads; each asks again as soon as it has an answer."""
     end = perf_counter() + search.client_seconds
 
     def run(first: int) -> None:

@@ -4,10 +4,11 @@
 
 Two generations hold the same companies and differ in one mark (the time of embedding), which every
 hit carries. Several processes, as replicas of a service would, call live -> get -> similar. First they ask as fast
-as they can, to measure the capacity. Then they ask at half of that rate in an open loop (requests start when they
-are due, however long others take), while `rollback` swaps the generations repeatedly. A request whose generation
-has been removed is sent once more, as the service does. The promise: no errors, no mixed answers, and every
-request that starts a second or more after `rollback` returned is answered by the new generation.
+as they can, to measure the capacity. Then they ask at half of that rate, while `rollback` swaps the
+generations repeatedly. A process sends one request at a time; its time counts from when it was due, also if the one
+before was slow. A request whose generation has been removed is sent once more, as the service does. The promise:
+no errors, no mixed answers, and the new generation answers every request that starts more than a second after
+`rollback` returned.
 """
 
 import argparse
@@ -103,7 +104,7 @@ def asked(
     rate: float | None,
     during: Callable[[], Swaps],
 ) -> tuple[list[Answer], Swaps]:
-    """Ask with all replicas while `during` runs; return all answers, and what it returned."""
+    """Ask with all replicas while `during` runs; return all answers, and the swaps that `during` returned."""
     answers: Answers = context.Queue()
     stop = context.Event()
     each = rate / replicas if rate else None
@@ -122,7 +123,7 @@ def asked(
 
 
 def fill(index: ElasticIndex, corpus: Corpus, *, progress: Path, server: Server, merged: bool) -> None:
-    """Load the corpus as both generations, once, and make the second one live. A load that was killed is continued."""
+    """Load the corpus once as each generation, and make the second one live. A load that was killed is continued."""
     for name, mark in MARKS.items():
         states = {generation.name: generation.state for generation in index.generations()}
         if states.get(name) in {GenerationState.LIVE, GenerationState.PREVIOUS}:
@@ -143,7 +144,7 @@ def wait(seconds: float) -> Swaps:
 
 
 def swap(index: ElasticIndex, *, swaps: int, pause: float) -> Swaps:
-    """Roll back `swaps` times; return the time at which each returned, and the generation live since then."""
+    """Roll back `swaps` times, `pause` seconds apart; return the swaps."""
     done = []
     for _ in range(swaps):
         time.sleep(pause)
@@ -156,7 +157,7 @@ def swap(index: ElasticIndex, *, swaps: int, pause: float) -> Swaps:
 
 
 def slowest_to_follow(answers: Sequence[Answer], swaps: Swaps) -> float:
-    """Return the most seconds after a rollback at which a request began that the old generation answered."""
+    """Return the most seconds from a rollback to the start of a request that the old generation answered."""
     slowest = 0.0
     for (at, live), (end, _) in zip(swaps, [*swaps[1:], (float("inf"), "")], strict=True):
         # The next swap takes effect a little before it returns.

@@ -4,11 +4,11 @@
     python -m benchmarks.encoder
     python -m benchmarks.encoder --companies companies.jsonl.gz --judged FOLDER --json encoder.json
 
-The peers' weights are read back from the bundle (`training.model.restore`). All contenders take turns in
-one process: each round gives the next slice of texts to every contender, in a new order, so that other
-work on the machine affects all of them. The table shows medians over the rounds, and our speed relative
-to each peer with a 95 % bootstrap interval over the rounds. Peers run with their documented settings
-and the fastest of four batch sizes. Peers that are not installed are named and left out.
+Without `--model`, the peers' weights are read back from the bundle (`training.model.restore`). All contenders
+take turns in one process: each round gives the next slice of texts to every contender, in a new order, so that
+other work on the machine affects all of them. The table shows medians over the rounds, and our speed relative
+to each peer with a 95 % bootstrap interval over the rounds. Peers run with their documented settings and the
+fastest of four batch sizes. Peers that are not installed are named and left out.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from training.evaluate.ranking import rank
 SAMPLE = Path("data/sample/companies.jsonl")
 MAX_CORPUS = 6_000
 OURS = ("ours, onnxruntime", "ours, openvino")
-# The promises of the project: lower end of the interval of (ours) / (peer).
+# The promises of the project: the least lower end of the interval of (ours) / (peer).
 TARGETS = {
     ("ours, onnxruntime", "sentence-transformers, torch float32"): 2.0,
     ("ours, best", "sentence-transformers, torch bfloat16"): 1.1,
@@ -47,7 +47,7 @@ AMX_TARGET = {("ours, openvino", "sentence-transformers, torch float32"): 3.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One contender. `texts_per_second` is its median; `seconds` are those of each round."""
+    """One contender. `texts_per_second` is its median; `seconds`: its time in each round."""
 
     name: str
     texts_per_second: float
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """The speed of `ours` divided by that of `peer`: median over rounds, 95 % interval, and the promise."""
+    """The speed of `ours` divided by the speed of `peer`: median over rounds, 95 % interval, and the promise."""
 
     ours: str
     peer: str
@@ -104,7 +104,7 @@ def our_encoders(bundle: ModelBundle, threads: int) -> dict[str, Encode]:
 
 
 def compare(seconds: dict[str, list[float]]) -> list[Ratio]:
-    """Return the ratios of our runtimes to every peer, then those of the promises; "best": the faster by median."""
+    """Return the ratios of our runtimes to every peer, then the promised ratios. "best": the fastest by median."""
     ours = [name for name in seconds if name in OURS]
     peers = [name for name in seconds if name not in OURS]
     int8 = [name for name in peers if "int8" in name]
@@ -128,7 +128,7 @@ def cpu_flags() -> set[str]:
 
 
 def machine(threads: int) -> dict[str, object]:
-    """Return the processor, threads, load and Python version that the figures depend on."""
+    """Return the processor, instructions, threads, load and Python version that the figures depend on."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--peers", choices=["all", "none"], default="all")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     options = parser.parse_args(arguments)
-    # Set before any tokenizer starts its thread pool, which counts as threads of the contender too.
+    # Set before any tokenizer starts its thread pool: these threads count as the contender's too.
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
 
     bundle = ModelBundle.load(options.bundle or seed_folder())

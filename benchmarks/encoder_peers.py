@@ -96,7 +96,7 @@ def _export_openvino(source: str, folder: Path, texts: Sequence[str]) -> None:
 
     exported = SentenceTransformer(source, device="cpu", backend="openvino", model_kwargs={"export": True})
     exported.save_pretrained(str(folder))
-    # The documented call, calibrated on company texts as ours is.
+    # The documented call, calibrated on company texts, as our int8 graph is.
     corpus = folder / "calibration"
     corpus.mkdir(exist_ok=True)
     lines = (json.dumps({"text": text}) for text in texts[:CALIBRATION_TEXTS])

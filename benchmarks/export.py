@@ -2,9 +2,10 @@
 
 python -m benchmarks.export --index FILE --sizes 46616 1000000
 
-The companies of an index are repeated up to each size, their vectors with noise (cosine to their original about .9),
-and one part of them is exported, of about --companies. Seconds are of the processor, over all threads, so other work
-on the machine counts little; the memory is the highest of the process, with the words of the companies at hand only.
+The companies of an index are repeated up to each size. The vectors of the copies have noise (their cosine to the
+original is about 0.9). One part of about `--companies` companies is exported. Times are processor time of all threads,
+so other work on the machine changes them little. Memory is the peak of the process; copies share the words of their
+original, so it holds only the words of the companies at hand.
 """
 
 import argparse
@@ -27,7 +28,7 @@ NOISE = 0.5
 
 
 def repeated(corpus: neighbours._Corpus, size: int) -> neighbours._Corpus:
-    """The corpus, repeated up to `size` companies. Copies have no name or website in common with another company."""
+    """Return the corpus, repeated up to `size` companies. Copies have no keys, so they are nobody's duplicates."""
     count = len(corpus.ids)
     rows = np.arange(size) % count
     vectors = corpus.vectors[rows]

@@ -1,4 +1,4 @@
-"""A load generator for HTTP/1.1 with keep-alive: closed loop (the next request after an answer) and open loop (a rate).
+"""A load generator for HTTP/1.1 with keep-alive: closed loop (an answer, then the next request), open loop (a rate).
 
 An open loop sends each request when it is due, even if earlier answers are outstanding, as users do. A closed loop
 slows down with the server and so hides its overload (coordinated omission).
@@ -35,10 +35,10 @@ class Connections:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def ask(self, request: Request, *, timeout: float) -> int:
-        """Return the status of the answer to a request; NO_ANSWER if none came within `timeout` seconds.
+        """Return the status of the answer; NO_ANSWER if none came within `timeout` seconds, or the connection failed.
 
-        A server may close an idle connection at the moment of its next use. Then the request is sent once
-        more on a new connection, as browsers do (RFC 9112, 9.3.1).
+        A server may close an idle connection at the moment of its next use. Then the request is sent again on another
+        connection, as browsers do (RFC 9112, 9.3.1).
         """
         while True:
             reused = bool(self._idle)
@@ -120,7 +120,7 @@ async def open_loop(
 
 
 def summary(answers: list[Answer], *, seconds: float) -> str:
-    """Return a line with answers a second, p50, p95 and p99 of those with status 200, and the count of each status."""
+    """Return a line with the rate, p50, p95 and p99 of the answers with status 200, and the count of each status."""
     times = sorted(answer.seconds * 1000 for answer in answers if answer.status == 200)
     statuses: dict[int, int] = {}
     for answer in answers:

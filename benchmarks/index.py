@@ -1,16 +1,16 @@
-"""Measures the embedded index beside plain NumPy over the same vectors, the least cost of any exact search.
+"""Measures the embedded index (SQLite) beside plain NumPy over the same vectors.
 
     python -m benchmarks.index                     10,000 and 100,000 companies of dimension 384
     python -m benchmarks.index --sizes 1000 --queries 50 --json
 
-Companies and vectors are made up from a seed. Index and NumPy answer the same queries in turns, and
-recall (the share of the 10 nearest by float64 brute force that was returned) stands beside every
-search. Filters keep 1, 10 and 50 % of the companies; "first" includes reading the filter from the
-file, "again" is the same filter on an unchanged index. "bytes read once" is the time to read all
-vectors from memory, below which no exact search gets; "of reading" is the time of a search divided by that
-of the reading in the same turn: median, and 5th to 95th percentile. "processor" is the median time of the
-processor in milliseconds, to which other work on the machine adds less than to the clock's. Searches
-of one and of two threads at once are counted for a second each, in turns.
+Companies and vectors are made up from a seed. Index and NumPy answer the same queries in turns, and recall (the share
+of the 10 nearest by float64 brute force that the index returned) is measured on the first 20 queries. Filters keep 1,
+10 and 50 % of the companies; "first" includes reading the filter from the file, "again" is the same filter on an
+unchanged index. "bytes read once" is the time to read all vectors from memory: no exact search without a filter should
+be faster. "of reading" is the processor time of a search divided by the processor time of this reading in the same
+turn: median, and 5th to 95th percentile. "processor" is the median processor time in milliseconds; other work on the
+machine changes it less than the elapsed time. Searches of one and of two threads at once are counted for a second each,
+in turns.
 """
 
 import argparse
@@ -41,7 +41,7 @@ Rows: TypeAlias = NDArray[np.int64]
 
 DIMENSION = 384
 K = 10
-ROUNDS, SECONDS = 5, 1.0  # of searches at once
+ROUNDS, SECONDS = 5, 1.0  # of searches in several threads at once
 SHARES = (1, 10, 50)  # percent of the companies that a filter keeps
 DESCRIPTION_WORDS = 60
 VOCABULARY = 5_000
@@ -56,11 +56,11 @@ GENERATION = Generation(
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One row of the table. Times in milliseconds; `numpy` is the peer's median where there is one.
+    """One row of the table. Times are in milliseconds. `numpy`: the median time of NumPy, if it was measured.
 
-    `of_reading`: a search's time of the processor divided by that of reading all bytes.
+    `of_reading`: the processor time of a search divided by the processor time of reading all bytes.
 
-    `processor`: the median time of the processor, to which other work on the machine adds less than to the clock.
+    `processor`: the median processor time. Other work on the machine changes it less than the elapsed time.
     """
 
     companies: int
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def measure(path: Path, *, size: int, queries: int, seed: int) -> Iterator[Line]:
-    """All lines of one size, on a new file."""
+    """Yield all lines of one size, measured on a new file."""
     random = np.random.default_rng(seed)
     vectors = unit_rows(random, size)
     questions = unit_rows(random, queries)
@@ -134,7 +134,7 @@ def searching(index: SqliteIndex, vectors: Vector, questions: Vector) -> Line:
 
 
 def reading(index: SqliteIndex, vectors: Vector, questions: Vector) -> Line:
-    """One thread reads all bytes, in turns with a search."""
+    """Return the line of reading all bytes in one thread, in turns with a search."""
     taken, processor, searches = [], [], []
     for question in questions:
         began = time.thread_time()
@@ -156,7 +156,7 @@ def reading(index: SqliteIndex, vectors: Vector, questions: Vector) -> Line:
 
 
 def at_once(index: SqliteIndex, questions: Vector) -> Iterator[Line]:
-    """Searches a second of one and of two threads, the medians of rounds in turns."""
+    """Yield the searches per second of one and of two threads: medians over rounds in which both take turns."""
     rates_of: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(ROUNDS):
         for threads, rates in rates_of.items():
@@ -182,7 +182,7 @@ def searches_until(index: SqliteIndex, questions: Vector, end: float) -> int:
 def searching_filtered(
     index: SqliteIndex, vectors: Vector, questions: Vector, *, rows: Rows, share: int
 ) -> Iterator[Line]:
-    """Search under a filter: the first one ever, then the following ones. NumPy is given the rows."""
+    """Yield the first search with a filter, then later ones with it. NumPy gets only the rows that pass."""
     filters = (FieldFilter(field="tags", any_of=(share_tag(share),)),)
     started = time.perf_counter()
     ids(index, questions[0], filters)
@@ -208,7 +208,7 @@ def compare(
     exact: Callable[[Vector], list[str]],
     companies: int,
 ) -> Line:
-    """Times both on every question in turns; recall of ours on a part of the questions."""
+    """Return the times of both on every question in turns, and the recall of `ours` on the first 20 questions."""
     times: list[float] = []
     processor: list[float] = []
     peer_times: list[float] = []

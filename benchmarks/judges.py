@@ -2,10 +2,10 @@
 
     python -m benchmarks.judges --judged dev.tsv
 
-Compares the grades of `--judged` with those of two further judges (data/judged_again), pair by pair: the share of equal
-grades, Cohen's kappa with quadratic weights, and kappa of "competitor or not". *Ceiling*: one judge's grades as scores,
-measured by another's: nDCG@10 (ties in random order, the mean of RESAMPLES) and AUC. No ranking can be expected to
-agree better with one judge than another judge does.
+Compares the grades of `--judged` (called "first") and of two further judges (data/judged_again), pair by pair: the
+share of equal grades, Cohen's kappa with quadratic weights, kappa of "competitor or not", and the number of pairs with
+grades 2 and 0. *Ceiling*: one judge's grades, taken as scores and measured by another judge's grades: nDCG@10 (the mean
+of 50 random orders of ties) and AUC. No ranking can be expected to agree better with one judge than another judge does.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def read_judges() -> dict[str, dict[Pair, int]]:
 
 
 def kappa(one: NDArray[np.generic], other: NDArray[np.generic]) -> float:
-    """Return Cohen's kappa with quadratic weights; of two values, that is the plain kappa.
+    """Return Cohen's kappa with quadratic weights; for two values it equals the kappa without weights.
 
     Source: Cohen, Psychological Bulletin 70 (1968).
     """

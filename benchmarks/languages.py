@@ -7,13 +7,13 @@ Three tables:
 
 - *retold* (with `--retold`, `--judged` and `--companies`): judged anchors described in other languages, against their
   English candidates: nDCG@10 and AUC of the cosine, and own@1, how often the nearest of all English texts is the
-  anchor's own. The same anchors in English for comparison, and all judged anchors in English. Intervals are of the
+  anchor's own. Two rows are in English for comparison: all judged anchors, and the same anchors. Intervals are of the
   mean over anchors.
 - *probabilities* (with all of these, and `--index`): the same retold anchors as free-text queries, by `business`: the
   mean probability of their judged candidates, the share of competitors, and the calibration error. A candidate that is
-  not among the first hits counts as probability 0.
-- *groups* (with `--index`, which holds vectors of this bundle): 60 invented companies in ten languages, six groups
-  (`language_companies.tsv`), as free-text queries: the number of their first ten hits, by `business`, that are of the
+  not among the first 250 hits counts as probability 0.
+- *groups* (with `--index`, which holds vectors of this bundle): 66 invented companies in eleven languages, six groups
+  (`language_companies.tsv`), as free-text queries: the share of their first ten hits, by `business`, that are of the
   right group, and the mean probability of the hits. The group of a company follows from its industry or the words of
   its description (`language_groups.tsv`). Texts and rules were written before any encoder was measured.
 """
@@ -100,7 +100,7 @@ def _told(company: Company, description: str) -> Company:
 def _scores(
     anchors: Mapping[str, Vectors], english: Mapping[str, Vectors], judged: RelevanceLabels
 ) -> tuple[NDArray[np.float64], float, float]:
-    """Return nDCG@10 of each anchor, AUC of all pairs, and the share of anchors nearest to their own English text."""
+    """Return nDCG@10 of each anchor, AUC over all pairs, and the share of anchors nearest to their own English text."""
     ids = list(english)
     matrix = np.stack([english[each] for each in ids])
     gains, cosines, competitors, own = [], [], [], []
@@ -137,7 +137,7 @@ def measure_probabilities(searcher: Searcher, options: argparse.Namespace) -> No
 
 
 def measure_groups(searcher: Searcher) -> None:
-    """Print the share of the ten nearest that are of the right group, by language and by group."""
+    """Print the share of the first ten hits that are of the right group, and their mean probability, by language."""
     rules = {row["group"]: row for row in _table("language_groups.tsv")}
     shares: dict[tuple[str, str], float] = {}
     shown: dict[tuple[str, str], float] = {}

@@ -5,9 +5,9 @@
 
 Every fifth company is kept out of the index. Half of the rows are companies in the index, half are companies that
 are not. Their names and websites are varied as people write them: without legal form, in other letters, with one
-typing error, shortened, with https:// and a path. For a company in the index the right answer is its id; for one
-that is not, every match is wrong. `similarity.search.names.confidence` holds the precisions
-by kind, rounded down. Half of a list being unknown is harder than most lists are.
+typing error, shortened, with https:// and a path. For a company in the index the right answer is its id; for a company
+that is not in it, every match is wrong. `similarity.search.names.confidence` holds the precisions by kind, rounded
+down. Most lists are easier, because fewer of their companies are unknown.
 """
 
 import argparse
@@ -137,7 +137,7 @@ def made(companies: Sequence[Company], count: int, chance: random.Random, *, kno
 
 
 def named(change: Callable[[str, random.Random], str]) -> Asking:
-    """Return a kind of row with a changed name; companies whose name the change leaves equal are skipped."""
+    """Return a kind of row with a changed name; a company whose changed name is equal or empty is skipped."""
 
     def ask(company: Company, chance: random.Random) -> ListedCompany | None:
         name = change(company.name, chance)

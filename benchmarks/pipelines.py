@@ -2,14 +2,14 @@
 
 python -m benchmarks.pipelines --companies FILE
 
-The same descriptions, one encoder of the same threads, in interleaved rounds of one run
+All ways get the same descriptions and number of encoder threads, and take turns in rounds of one run:
 
-    encoder      TextEncoder.encode over all texts: what the rest is measured by
+    encoder      TextEncoder.encode over all texts: the rate that the others are compared with
     pipeline     pipelines.stream --files on FnApiRunner into a new embedded index: read, decode, look up, embed, write
     inference    the same reading, then Beam's RunInference with default batching; nothing is looked up or written
 
-The claim: the pipeline reaches 80 % of the bare encoder. A job's start (imports, graph, workers) is measured by
-a file of one company and taken off, because it is the same for a thousand companies as for a million.
+The claim: the pipeline reaches 80 % of the bare encoder. A job's start (imports, graph, workers) is measured with
+a file of one company and subtracted, because it takes as long for a thousand companies as for a million.
 `benchmarks.pipelines_latency` measures how soon a message can be found.
 """
 
@@ -51,20 +51,20 @@ PROMISE = 0.8
 
 
 class EncoderHandler(ModelHandler[str, PredictionResult, TextEncoder]):  # type: ignore[misc]  # Beam is not checked
-    """Texts to vectors for RunInference: what it needs of us, and no more."""
+    """The encoder for RunInference, with only the methods that RunInference requires."""
 
     def __init__(self, threads: int) -> None:
         super().__init__()
         self._threads = threads
 
     def load_model(self) -> TextEncoder:
-        """The shipped bundle."""
+        """Return an encoder of the shipped bundle."""
         return TextEncoder(ModelBundle.load(seed_folder()), threads=self._threads)
 
     def run_inference(
         self, batch: Sequence[str], model: TextEncoder, inference_args: dict[str, Any] | None = None
     ) -> Iterator[PredictionResult]:
-        """A vector for each text."""
+        """Yield a vector for each text."""
         yield from (
             PredictionResult(example=text, inference=vector)
             for text, vector in zip(batch, model.encode(batch), strict=True)
@@ -78,7 +78,7 @@ def text_of(message: Message) -> str:
 
 
 def companies_file(source: Path, folder: Path, *, count: int) -> Path:
-    """The first companies of a file, as JSON lines."""
+    """Write the first `count` companies of a file as JSON lines; return the new file."""
     path = folder / f"{count}.jsonl"
     rows = (row.record for row in read_rows(source))
     path.write_text("".join(json.dumps(dict(next(rows))) + "\n" for _ in range(count)), encoding="utf-8")
@@ -86,7 +86,7 @@ def companies_file(source: Path, folder: Path, *, count: int) -> Path:
 
 
 def by_encoder(path: Path, threads: int) -> float:
-    """Seconds for all texts."""
+    """Return the seconds to encode all texts, after a warm-up."""
     texts = [text_of(Message(position="", value=row.raw, time=utc_now())) for row in read_rows(path)]
     encoder = TextEncoder(ModelBundle.load(seed_folder()), threads=threads)
     encoder.encode(texts[:64])
@@ -96,7 +96,7 @@ def by_encoder(path: Path, threads: int) -> float:
 
 
 def by_pipeline(path: Path, threads: int) -> float:
-    """Seconds from an empty index to one with every company in it."""
+    """Return the seconds to fill a new index with all companies."""
     with tempfile.TemporaryDirectory() as folder:
         worker_settings = WorkerSettings(index=f"{folder}/index.db", threads=threads)
         ensure_write_target(worker_settings, {}, now=utc_now())
@@ -111,7 +111,7 @@ def by_pipeline(path: Path, threads: int) -> float:
 
 
 def by_inference(path: Path, threads: int) -> float:
-    """Seconds from the file to every vector."""
+    """Return the seconds to read the file and encode all texts."""
     began = time.perf_counter()
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
         _ = (
@@ -132,7 +132,7 @@ WAYS: dict[str, Callable[[Path, int], float]] = {
 
 
 def throughput(source: Path, *, count: int, threads: int) -> None:
-    """Prints texts per second of each way, and its share of the encoder's in the same round."""
+    """Print texts per second of each way, and its share of the encoder's rate in the same round."""
     with tempfile.TemporaryDirectory() as place:
         one, many = (companies_file(source, Path(place), count=size) for size in (1, count))
         rates: dict[str, list[float]] = {name: [] for name in WAYS}

@@ -3,15 +3,15 @@
     python -m benchmarks.pipelines_latency
     python -m benchmarks.pipelines_latency --count 0 --rate 5000 --companies companies.jsonl.gz
 
-Starts real servers as the tests do, and runs `pipelines.stream` as a user does, with bundles of at most
-`--bundle-seconds`. Elasticsearch refreshes every `--refresh-seconds`, so a message waits for half of that on
+Starts real servers as the tests do, and runs `pipelines.stream` as a user does; for the times, with bundles of at most
+`--bundle-seconds`. Elasticsearch refreshes every `--refresh-seconds`, so a message waits half of that time on
 average, however fast the pipeline is; the embedded index needs no refresh. Messages are sent one at a time at
 random moments, so that they are not in step with bundles or refreshes.
 
 For the rate, `--rate` companies are sent at once to two partitions, with one and with two workers of Flink (a
-TaskManager each, and one thread of the encoder each). It counts from when a tenth of them are in Elasticsearch until
-all are: take thousands, because a refresh of Elasticsearch shows a second's companies at once. The bare encoder, with
-as many threads as workers, is measured beside it.
+TaskManager each, and one thread of the encoder each). The rate is measured from when a tenth of the companies are in
+Elasticsearch until all are. Take thousands, because a refresh of Elasticsearch shows a second's companies at once. The
+bare encoder, with as many threads as workers, is measured beside it.
 """
 
 import argparse

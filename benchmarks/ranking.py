@@ -2,20 +2,21 @@
 
     python -m benchmarks.ranking --index companies.db --peers peers.tsv --judged dev.tsv
 
-The index holds the companies with their facts. Everything is asked over HTTP, of services of its own, in the three
-readings. Six tables:
+The index holds the companies with their facts. The benchmark starts services and asks them over HTTP, in the three
+readings; only *cost* and *sizes* search in this process. Six tables:
 
-- *peers*: lists of peers that people made. Pool: the companies of the lists and others with a full profile, 6,000 by
-  default; anchors: companies with a peer that two lists name. recall@10 is of min(10, peers), MRR of the first peer.
+- *peers*: lists of peers that people made. Pool: the companies of the lists and others with a full profile (6,000 by
+  default). Anchors: companies with a peer that two lists name. recall@10 divides by min(10, peers); MRR is of the first
+  peer.
   `--pool FILE` keeps the index of the pool; `python -m training.rank --index FILE --peers ...` measures it out of fold.
 - *judged*: judged candidates of anchors in the whole index: nDCG@10 of their order, AUC and calibration error of their
   probabilities, also of candidates beyond rank 1,000 (`POST /similar/locate`).
 - *forty* well-known companies (`forty_companies.tsv`): two judges saw the hits of three versions of the readings, mixed
   and unnamed. They listed true peers in the corpus, then accepted each hit or not (1 or 0). kept = accepted among the
   first ten / min(10, peers and hits that this judge accepts); a hit that nobody judged counts as not accepted.
-- *cost* and *sizes*, in this process: the median time of a search of ten hits and of its second stage, with texts that
-  were seen before and with new ones; how often the median size of the first ten lies within one level of the company's.
-- *sample*: the first ten hits of each company of data/sample; right are those of its group. Nothing was fitted there.
+- *cost*: the median time of a search of ten hits and of its second stage, with texts that were seen before and with new
+  ones. *sizes*: how often the median size of the first ten hits lies within one level of the company's size.
+- *sample*: the first ten hits of each company of data/sample; a hit of its group is right. Nothing was fitted there.
 """
 
 import argparse
@@ -87,13 +88,13 @@ def main() -> None:
 
 
 def read_peers(path: Path) -> list[tuple[str, str, int]]:
-    """The rows of a file of peers."""
+    """Return the rows of a file of peers: anchor, candidate, votes."""
     rows = (row.record for row in read_rows(path))
     return [(str(row["anchor"]), str(row["candidate"]), int(str(row["votes"]))) for row in rows]
 
 
 def make_pool(source: str, target: Path, named: set[str] | None, *, others: int) -> None:
-    """Write an index with the vectors of `source` and the shipped bundle's weights: all companies, or a pool."""
+    """Write an index with all companies of `source`, or `named` and `others` random ones, and the shipped weights."""
     bundle = ModelBundle.load(seed_folder())
     with closing(open_index(source)) as index, closing(SqliteIndex(target)) as made:
         documents = [
@@ -113,7 +114,7 @@ def make_pool(source: str, target: Path, named: set[str] | None, *, others: int)
 
 
 def hits_of(service: RunningService, company: str, rank: Rank, *, count: int) -> list[tuple[str, float]]:
-    """The ids and probabilities of the first hits, over HTTP; the cosine where a reading has no probability."""
+    """Return the ids and probabilities of the first `count` hits, over HTTP. A probability may be None."""
     found: list[tuple[str, float]] = []
     cursor = None
     while len(found) < count:
@@ -130,7 +131,7 @@ def hits_of(service: RunningService, company: str, rank: Rank, *, count: int) ->
 
 
 def located(service: RunningService, anchor: str, company: str, rank: Rank) -> tuple[float, float]:
-    """The cosine and the probability of one company, wherever it is in the ranking; 0 if it has too few words."""
+    """Return the cosine and probability of one company, at any rank; both 0 if a company has too few words."""
     asked = {"anchors": [{"company": anchor}], "company": company, "rank": rank.value, "resolve": "exact"}
     address = f"http://127.0.0.1:{service.port}/similar/locate"
     request = urllib.request.Request(address, json.dumps(asked).encode(), {"Content-Type": "application/json"})
@@ -229,7 +230,7 @@ def measure_forty(service: RunningService, *, limit: int | None) -> None:
 def measure_cost(path: Path) -> None:
     """Print the median milliseconds of a search and, within it, of the second stage, by reading.
 
-    Each company is asked twice for texts that were seen before, and then once more without any remembered text.
+    Each company is searched twice, so that its texts were seen before the second search; then once with an empty cache.
     """
     ordering: list[float] = []
     order = SecondStage.scored

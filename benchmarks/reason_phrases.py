@@ -3,8 +3,8 @@
     python -m benchmarks.reason_phrases
 
 `reason_phrases.tsv` holds 200 pairs of competitors of the sample, each with one to three pairs of phrases that a
-reader of both descriptions would point at. It was written before the explainer was tuned; `dev` is for tuning, `test`
-is kept. The first reason is the first phrase of the anchor and the first phrase of the hit.
+reader of both descriptions would point at. The file was written before the explainer was tuned; `dev` is for tuning,
+`test` is held out. The first reason is the first phrase of the anchor and the first phrase of the hit.
 
 It hits a picked pair if on both sides the F1 of the shown and the picked phrase is at least .5. F1 is computed over the
 content words (three characters or more, no stop word) at their positions in the description, so the same word
@@ -184,7 +184,7 @@ def contradict(one: str, other: str) -> bool:
 
 
 def print_miss(pair: Judged, first: Reason) -> None:
-    """Print what was shown beside what was picked."""
+    """Print the shown phrases beside the picked ones."""
     print(f"{pair.anchor.id} -> {pair.hit.id}")
     print("  shown   " + "  <->  ".join(each.text if each else "-" for each in first))
     for picked in pair.picked:

@@ -1,10 +1,10 @@
-"""Measures the time to find the phrases that carry the matches of ten hits, and whether their weights are right.
+"""Measures the time to find the phrases that explain ten hits, and whether their weights are right.
 
     python -m benchmarks.reasons --index FILE
 
 Uses random companies of an index made with the shipped bundle. Measures the time of `Explainer.phrases` for a company
-and its ten nearest, with an empty and with a full cache, on one thread and on all. For the strongest phrase of each
-first hit, compares its weight with the drop of the cosine when the phrase is deleted and the description encoded
+and its ten nearest, with an empty and with a full cache, on one thread and on all. For the first phrase of each
+nearest hit, compares its weight with the drop of the cosine when the phrase is deleted and the description encoded
 again.
 """
 
@@ -31,7 +31,7 @@ Asked = tuple[Company, list[Company]]
 
 
 def questions(index: SqliteIndex, count: int) -> list[Asked]:
-    """Return `count` random companies, each with its nearest."""
+    """Return `count` random companies, each with its HITS nearest."""
     live = index.live().name
     ids = [document.id for document in next(index.versions(live, batch_size=100_000))]
     chosen = random.Random(5).sample(ids, min(2 * count, len(ids)))
@@ -72,7 +72,7 @@ def without(company: Company, phrase: ExplainingPhrase) -> Company:
 
 
 def deviation(encoder: TextEncoder, anchor: Company, hit: Company, phrase: ExplainingPhrase) -> float:
-    """Return the difference of the weight from the drop of the cosine without the phrase."""
+    """Return the absolute difference between the phrase's weight and the drop of the cosine without the phrase."""
     cut, other = (anchor, hit) if phrase.of is Side.ANCHOR else (hit, anchor)
     texts = [embedding_text(each, encoder.text_settings) for each in (cut, without(cut, phrase), other)]
     whole, left, opposite = encoder.encode(texts)

@@ -1,4 +1,4 @@
-"""The search service's own time per request, and how many it answers a second beside a bare FastAPI application.
+"""The search service's own time per request, and its requests a second beside those of a bare FastAPI application.
 
 python -m benchmarks.service
 
@@ -11,12 +11,12 @@ rounds of one run:
     validated   the same with FastAPI turning the route's model into JSON
     http        the shipped one over HTTP with keep-alive, from another process on this machine
 
-The first three are times of processors, the last one is of the clock.
+The first three are processor time, the last one is elapsed time.
 
-Then requests a second, over 8 connections in turn, each server in a process of its own: of a bare FastAPI application
-that says hello, of the shipped one on the constant index, and of `python -m services.search` on an index of the sample
-companies, each asked for the competitors of the next, in one process and in two. Beside each rate the processor time
-of a request: where other programs run, it is the fairer comparison.
+Then requests a second over 8 connections, each server in a process of its own, in turn: a bare FastAPI application that
+says hello; the shipped application on the constant index; `python -m services.search` on an index of the sample
+companies, in one process and in two. Each request is for another company. The processor time of a request is printed
+beside each rate: compare by it if other programs run.
 """
 
 import argparse
@@ -67,7 +67,7 @@ NOW = datetime(2025, 3, 1, tzinfo=UTC)
 
 
 class ConstantIndex:
-    """Always holds the company that is asked for, and always has the same neighbours."""
+    """An index that has every company that is asked for, and the same neighbours for all of them."""
 
     def __init__(self) -> None:
         self._live = Generation(
@@ -108,7 +108,7 @@ class ConstantIndex:
         return []
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-        """The anchor, whatever its id."""
+        """The anchor, under every id."""
         return dict.fromkeys(ids, self._anchor)
 
     def similar(
@@ -120,7 +120,7 @@ class ConstantIndex:
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
     ) -> SimilarCompanies:
-        """The first of the same neighbours every time."""
+        """The first `k` neighbours, always the same."""
         return SimilarCompanies(hits=self._hits[:k], approximate=False)
 
 
@@ -146,12 +146,12 @@ def hits(k: int) -> tuple[SimilarCompany, ...]:
 
 
 def constant_index() -> CompanyIndex:
-    # The other methods of the protocol are never asked on this path.
+    # The service calls no other method of the protocol here.
     return cast("CompanyIndex", ConstantIndex())
 
 
 def validating_app() -> FastAPI:
-    """The same answer, serialised by FastAPI."""
+    """Return an application that gives the same answer, serialised by FastAPI."""
     service = SearchService(Searcher(constant_index()))
     app = create_app(index=constant_index())
     app.router.routes.clear()
@@ -219,14 +219,14 @@ def time_http(port: int, k: int, requests: int) -> list[float]:
 
 
 def timed(action: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
-    """Milliseconds that an action takes: by default of processors, which other programs change little."""
+    """Return the milliseconds of an action: by default processor time, which other programs change little."""
     started = clock()
     action()
     return (clock() - started) * 1000
 
 
 def hello_app() -> FastAPI:
-    """The least that FastAPI can answer."""
+    """Return the smallest FastAPI application."""
     app = FastAPI()
 
     @app.get("/hello")
@@ -256,7 +256,7 @@ def started_server(name: str) -> tuple[multiprocessing.Process, RunningService]:
 
 
 def asked(servers: Sequence[RunningService], paths: Sequence[str], *, seconds: float) -> tuple[float, float]:
-    """Requests a second over 8 connections, each for the next path, and processor milliseconds for each."""
+    """Return requests a second over 8 connections, each for the next path, and processor milliseconds per request."""
     following, before = cycle(paths), sum(each.processor_seconds() for each in servers)
 
     async def ask() -> list[list[Answer]]:
@@ -267,13 +267,13 @@ def asked(servers: Sequence[RunningService], paths: Sequence[str], *, seconds: f
 
     answers = [answer for of_server in asyncio.run(ask()) for answer in of_server]
     if any(answer.status != 200 for answer in answers):
-        raise RuntimeError(f"{paths[0]} and others were answered with other statuses than 200")
+        raise RuntimeError(f"a request like {paths[0]} was not answered with status 200")
     used = sum(each.processor_seconds() for each in servers) - before
     return len(answers) / seconds, 1000 * used / len(answers)
 
 
 def print_times(port: int, *, rounds: int, requests: int) -> dict[int, float]:
-    """Measures every way in turn, prints the table, and returns the shipped one's median by the number of hits."""
+    """Measure every way in turn and print the table; return the median of "shipped" by number of hits."""
     shipped, validating = create_app(index=constant_index()), validating_app()
     ways: dict[str, Callable[[int, int], list[float]]] = {
         "service": time_service,
@@ -285,7 +285,7 @@ def print_times(port: int, *, rounds: int, requests: int) -> dict[int, float]:
     for _ in range(rounds):
         for k, way in times:
             times[k, way] += ways[way](k, requests)
-    print(f"milliseconds per request (http: of the clock, others: of processors), {rounds} rounds of {requests}\n")
+    print(f"milliseconds per request (http: elapsed, others: processor time), {rounds} rounds of {requests}\n")
     print(f"{'hits':>5}  {'way':<10}{'p50':>8}{'p99':>8}")
     for (k, way), measured in times.items():
         print(f"{k:>5}  {way:<10}{median(measured):>8.3f}{quantiles(measured, n=100)[-1]:>8.3f}")
@@ -293,7 +293,7 @@ def print_times(port: int, *, rounds: int, requests: int) -> dict[int, float]:
 
 
 def print_rates(hello: RunningService, constant: RunningService, *, rounds: int, seconds: float) -> None:
-    """Requests a second, and processor time for each, of the bare application, the constant index and the sample."""
+    """Print requests a second and processor time per request: bare application, constant index and sample."""
     with SAMPLE.open(encoding="utf-8") as lines:
         ids = [json.loads(line)["id"] for line in islice(lines, 400)]
     with (
@@ -313,7 +313,8 @@ def print_rates(hello: RunningService, constant: RunningService, *, rounds: int,
             for way, (servers, paths) in ways.items():
                 found[way].append(asked(servers, paths, seconds=seconds))
     print(
-        f"\n10 hits over 8 connections, {rounds} rounds of {seconds:g} s; shares of the bare application's in a round\n"
+        f"\n10 hits over 8 connections, {rounds} rounds, {seconds:g} s for each line; share: the speed relative to the "
+        "bare application in the same round\n"
     )
     print(f"{'':<30}{'a second':>9}  {'share':<20}{'processor ms':>13}  share")
     bare = found["a bare FastAPI hello"]
@@ -331,7 +332,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--requests", type=int, default=200, help="of each way in a round (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a round that counts requests a second")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement of requests a second")
     given = parser.parse_args()
     print(f"{machine()}; load {os.getloadavg()[0]:.1f}")
     (process, constant), (hello_process, hello) = started_server("service"), started_server("hello")

@@ -2,13 +2,14 @@
 
 python -m benchmarks.service_overload [--index FILE]
 
-The server has one processor and the generator another, so that neither slows the other down. In turn
+The server has one processor and the generator another, so that neither slows the other down. In turn:
 
     capacity   a closed loop: as many answers a second as there can be
-    overload   an open loop at three times that rate, whatever becomes of the requests
+    overload   an open loop at three times that rate, which does not wait for answers
 
-Goodput is what is answered 200 within a second of being due. The claim: under overload it is at least
-85 % of the capacity, and what is refused is refused with 429 or 503 and soon.
+Goodput is the number of answers a second with status 200, within a second of the time when the request was
+due. The claim: under overload, goodput is at least 85 % of the capacity. The median time of a refusal (429
+or 503) is printed too.
 """
 
 import argparse
@@ -34,25 +35,25 @@ SERVER_CPU, GENERATOR_CPU = 0, 1
 
 
 def ids_of(index: Path, *, limit: int = 2000) -> list[str]:
-    """Some companies' ids."""
+    """Return the ids of the first `limit` companies."""
     with closing(SqliteIndex(index)) as opened:
         first = next(opened.versions(opened.live().name, batch_size=limit))
     return [document.id for document in first]
 
 
 def questions(ids: list[str], query: str) -> Callable[[], Request]:
-    """GET /similar of one company after the other, in random order."""
+    """Return a function that makes a request for the competitors of a random company."""
     chance = random.Random(7)
     return lambda: get(f"/similar/{chance.choice(ids)}?{query}")
 
 
 def good(answers: list[Answer]) -> int:
-    """The number of requests answered in time."""
+    """Return the number of requests that were answered with 200 in time."""
     return sum(answer.status == 200 and answer.seconds <= IN_TIME for answer in answers)
 
 
 async def measure(port: int, next_request: Callable[[], Request], *, rounds: int, seconds: float) -> list[float]:
-    """Goodput under overload as a share of the capacity of the same round, round by round; prints both."""
+    """Return, for each round, the goodput under overload as a share of the capacity; print both."""
     await closed_loop(port, next_request, connections=CONNECTIONS, seconds=3)
     shares = []
     for number in range(1, rounds + 1):

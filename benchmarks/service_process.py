@@ -1,4 +1,4 @@
-"""The search service as users run it: a process of its own, on processors of its own."""
+"""Runs the search service as users do: in a process of its own, on chosen processors if needed."""
 
 import os
 import socket
@@ -23,12 +23,12 @@ class RunningService:
     pid: int
 
     def processor_seconds(self) -> float:
-        """Time of processors that the process has used."""
+        """Return the processor time that the process has used, without its children."""
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
-        """Resident memory of the process and its children."""
+        """Return the resident memory of the process and its children, in MiB."""
         return sum(_resident_mb(pid) for pid in (self.pid, *_children(self.pid)))
 
 
@@ -40,7 +40,7 @@ def running_service(
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> Iterator[RunningService]:
-    """`python -m services.search` on an index, on these processors only; stopped by SIGTERM at the end."""
+    """Run `python -m services.search` on an index, only on `cpus` if given; SIGTERM stops it at the end."""
     port = free_port()
     output = log.open("wb") if log else None
     process = subprocess.Popen(
@@ -62,7 +62,7 @@ def running_service(
 
 
 def sample_index(folder: Path) -> Path:
-    """An index of the sample companies."""
+    """Write an index of the sample companies into `folder`; return its file."""
     index = folder / "sample.db"
     command = [sys.executable, "-m", "similarity", "ingest", str(SAMPLE), "--index", str(index)]
     facts = ["--attribute", "sector", "--attribute", "size:ordinal=nano,micro,small,mid,large,mega", "--size", "size"]
@@ -71,7 +71,7 @@ def sample_index(folder: Path) -> Path:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port on which no process listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

@@ -4,7 +4,7 @@ python -m benchmarks.service_soak [--index FILE] [--minutes 30] [--rate 20]
 
 A mix of questions as a page and a program ask them, at a steady rate: by id with and without reasons, in
 free text, with filters, look-ups, unknown names, bad requests. Memory is read once a second. The claim:
-after the first five minutes it grows by less than 1 MB a minute (the slope of a straight line).
+after the first five minutes, memory grows by less than 1 MB a minute (the slope of a straight line).
 """
 
 import argparse
@@ -31,7 +31,7 @@ WORDS = ("steel", "bank", "software for hospitals", "air", "ni", "coffee")
 
 
 def mixed(ids: list[str]) -> Callable[[], Request]:
-    """The next question of a steady mix."""
+    """Return a function that makes the next request of a steady mix."""
     chance = random.Random(11)
 
     def question() -> Request:
@@ -59,7 +59,7 @@ def slope_mb_per_minute(readings: list[tuple[float, float]], *, warm_up: float) 
 
 
 async def watch(service: RunningService, minutes: float, readings: list[tuple[float, float]]) -> None:
-    """Reads the memory once a second; says so once a minute."""
+    """Append the memory to `readings` once a second; print it once a minute."""
     began = time.monotonic()
     while (passed := (time.monotonic() - began) / 60) < minutes:
         readings.append((passed, service.memory_mb()))
@@ -69,7 +69,7 @@ async def watch(service: RunningService, minutes: float, readings: list[tuple[fl
 
 
 async def soak(service: RunningService, ids: list[str], *, minutes: float, rate: float) -> list[tuple[float, float]]:
-    """Asks and watches; the readings as (minutes, MB)."""
+    """Send the requests and read the memory; return the readings as (minutes, MB)."""
     readings: list[tuple[float, float]] = []
     watching = asyncio.create_task(watch(service, minutes, readings))
     answers = await open_loop(service.port, mixed(ids), rate=rate, seconds=minutes * 60)

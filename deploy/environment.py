@@ -2,8 +2,8 @@
 
     python -m deploy.environment
 
-An .env that is there keeps all that it has: its secrets are those of data that exists. Secrets that it lacks, because
-they came with a newer release, are added.
+An existing .env keeps its values, because existing data needs its secrets. Secrets that it lacks, because they came
+with a newer release, are added.
 """
 
 import os
@@ -23,7 +23,7 @@ def filled(example: str) -> str:
 
 
 def main(folder: Path = ROOT) -> None:
-    """Writes the file, for its owner only, or adds what it lacks; ends with status 1 where it lacks nothing."""
+    """Writes the file, for its owner only, or adds the secrets that it lacks; ends with status 1 if it lacks none."""
     target = folder / ".env"
     example = (folder / ".env.example").read_text(encoding="utf-8")
     try:

@@ -1,1 +1,1 @@
-"""Apache Beam pipelines: descriptions stream in, the corpus is re-embedded on schedule."""
+"""Apache Beam pipelines: stream companies into an index, replay dead letters, and re-embed an index on schedule."""

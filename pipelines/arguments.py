@@ -14,7 +14,7 @@ LIKE = 0.8
 def parse(parser: ArgumentParser, arguments: Sequence[str] | None) -> tuple[Namespace, list[str]]:
     """Return the parsed options and the remaining arguments for Beam. A misspelt option of `parser` ends the process.
 
-    Other unknown options may belong to a runner, whose options neither this command nor Beam knows.
+    Other unknown options are kept: some runners have options that neither this command nor Beam knows.
     """
     given, rest = parser.parse_known_args(arguments)
     for word in rest:

@@ -154,7 +154,7 @@ def remove_expired(folder: str, *, keep: timedelta, now: datetime) -> int:
 
 
 def _has_message_from(path: str, start: datetime, *, until: datetime) -> bool:
-    """Return whether a file has a letter of a message from this time; a time ahead of `until` proves nothing."""
+    """Return whether a file has a letter of a message with a time from `start` to `until`."""
     with open_to_read(path) as stream:
         for line in stream:
             with suppress(InvalidInput, UnicodeDecodeError):  # a killed worker may leave half a line

@@ -13,7 +13,8 @@
     similarity_lost_offsets_total              offsets that retention deleted before they were read
     process_...                                memory, CPU time, open files of the process
 
-The Beam counters have the same names without `similarity_` and unit suffixes, in the namespace "similarity".
+Beam's metrics, in the namespace "similarity", have these names without `similarity_` and `_total`. A label is a part of
+the name (`messages_applied`), and the delay is in milliseconds. Durations of batches and failed reads are not there.
 """
 
 import threading
@@ -121,7 +122,8 @@ def counted(result: PipelineResult) -> dict[str, int]:
     """Return the counters of a job so far, by name.
 
     The in-process runner sums its counters with one nested generator for each Beam bundle (Beam 2.77), so after about
-    900 bundles Python raises RecursionError. Its workers are threads of this process, so its own counts are used then.
+    900 bundles Python raises RecursionError. The runner's workers are threads of this process, so the counts of this
+    process are returned then.
     """
     try:
         counters = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]

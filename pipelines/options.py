@@ -36,7 +36,7 @@ DEFAULT_DEAD_LETTERS = "dead-letters"
 class Source:
     """The source of messages: files that match patterns or, without patterns, a Kafka topic.
 
-    A source that is `once` is read up to what it contains when the job starts.
+    `once`: read only the messages that the source contains when the job starts.
     """
 
     files: tuple[str, ...] = ()
@@ -205,7 +205,7 @@ def _for_flink(rest: Sequence[str]) -> list[str]:
         )
     if PipelineOptions(list(rest)).view_as(StandardOptions).runner not in BY_JOB_SERVER:
         return []
-    # A checkpoint inside a Beam bundle holds its output back until the next bundle ends (BEAM-6733). No bundle follows
-    # the impulse that starts a source, so without FINISH_BUNDLES such a job would read nothing.
+    # A checkpoint inside a Beam bundle holds the bundle's output back until the next bundle ends (BEAM-6733). No bundle
+    # follows the impulse that starts a source, so without FINISH_BUNDLES such a job would read nothing.
     needed = {CHECKPOINTS: f"{CHECKPOINTS}={CHECKPOINT_MS}", FINISH_BUNDLES: FINISH_BUNDLES}
     return [option for name, option in needed.items() if name not in named]

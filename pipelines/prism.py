@@ -3,9 +3,9 @@
 Beam's runner always makes the program executable before it starts it. On a read-only file system, as in our images,
 that fails (EROFS is not a PermissionError, which Beam would ignore).
 
-Prism asks a worker to split a Beam bundle that makes no progress. In the worker of Beam 2.77 the progress of an element
-can be NaN then, and the job fails with "cannot convert float NaN to integer" (seen once, on a busy machine). The worker
-counts an element before it records its size, so between the two steps it has no mean size
+Prism asks a worker to split a Beam bundle that makes no progress. In the worker of Beam 2.77, an element can then have
+a progress of NaN, and the job fails with "cannot convert float NaN to integer" (seen once, on a busy machine). The
+worker counts an element before it records the size of the element, so between these steps there is no mean size
 (runners/worker/operations.py, `total_output_bytes`).
 """
 

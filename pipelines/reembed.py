@@ -58,13 +58,13 @@ class ReembedOptions:
 
 
 def build(pipeline: beam.Pipeline, ranges: Sequence[IdRange], filling: "FillRange") -> "beam.PCollection[int]":
-    """Fill all ranges; return the number of documents written for each."""
+    """Add the steps that fill all ranges to `pipeline`; return the number of documents that each range applied."""
     # The state of this batch job is in the index; the shuffle only distributes the ranges over the workers.
     return pipeline | beam.Create(list(ranges)) | beam.Reshuffle() | "Fill" >> beam.ParDo(filling)
 
 
 class FillRange(beam.DoFn):
-    """IdRange -> number of documents written from the generation `source` to `target`."""
+    """IdRange -> number of documents from the generation `source` that changed `target`."""
 
     def __init__(
         self, worker_settings: WorkerSettings, *, source: Generation, target: Generation, max_rate: float | None
@@ -82,7 +82,7 @@ class FillRange(beam.DoFn):
         self._pace = Pace(self._max_rate)
 
     def process(self, ids: IdRange) -> Iterator[int]:
-        """Fill one range; a repeated call writes nothing."""
+        """Fill one range; a repeated call writes only documents that are still missing."""
         copied = self._source.encoder_id == self._target.encoder_id
         filler = Filler(
             index=self._open.index,

@@ -74,7 +74,7 @@ class ReadDeadLetters(beam.PTransform):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """The number of messages that failed at a stage for a kind of reason, and the newest of them."""
+    """The number of messages that failed at a stage for a kind of reason, and the newest of their dead letters."""
 
     stage: Stage
     reason: str
@@ -187,7 +187,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
 
 
 def moment(text: str) -> datetime:
-    """Parse a time with a UTC offset."""
+    """Return the time in a text. Raises ValueError if it is no time or has no UTC offset."""
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError(f"{text} has no time zone; write it with an offset or 'Z'")

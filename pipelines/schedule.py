@@ -31,7 +31,7 @@ End: TypeAlias = Literal["done", "refused", "failed"]
 
 
 def run_on_schedule(job: Callable[[], None], expression: str, *, zone: str = "UTC") -> None:
-    """Run the job at the scheduled times until the process ends: never two at once; missed runs are run once.
+    """Run the job at the scheduled times until the process ends. Never two run at once; one run replaces missed runs.
 
     Raises:
         InvalidInput: the cron expression or the time zone is invalid.
@@ -101,7 +101,7 @@ def cron_trigger(expression: str, *, zone: str) -> CronTrigger:
     """Return the trigger of a cron expression: minute, hour, day of month, month, day of week (0 or mon is Monday).
 
     Raises:
-        InvalidInput: the expression is invalid.
+        InvalidInput: the expression or the time zone is invalid.
     """
     try:
         return CronTrigger.from_crontab(expression, timezone=_zone(zone))

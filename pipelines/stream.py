@@ -148,11 +148,11 @@ def run(options: StreamOptions, pipeline_options: PipelineOptions, *, environ: M
     it makes no progress.
 
     Raises:
-        SimilarityError: an option or a setting is invalid.
+        SimilarityError: an option or a setting is invalid, or the index, Kafka or Flink does not answer.
         StreamFailed: a streaming job ended by itself, or this command cannot cancel it.
     """
     known = ensure_write_target(options.worker_settings, environ, now=utc_now(), schema=options.columns.schema)
-    if options.source.files:  # messages of a topic, which are read again, must stay the same
+    if options.source.files:  # not for a topic: a message that is read again must have the same content
         options = replace(options, columns=known.added_to(options.columns))
     if options.dead_letters:
         remove_expired(options.dead_letters, keep=timedelta(days=options.keep_dead_letters), now=utc_now())

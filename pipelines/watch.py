@@ -22,7 +22,7 @@ Log: TypeAlias = Callable[[str], None]
 
 
 class StreamFailed(Exception):
-    """The job ended although nobody cancelled it; the message contains its state."""
+    """The job ended although nobody cancelled it, its runner does not answer, or this command cannot cancel it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class StallWatch:
         self._since = 0.0
 
     def stalled(self, progress: Progress | None, *, now: float) -> bool:
-        """Return whether the job is stalled. `now` is in seconds of any clock. None means that the job has to wait."""
+        """Return whether the job is stalled. `progress`: None if the job has to wait. `now`: seconds of any clock."""
         if progress is None:
             self._since = now
             return False

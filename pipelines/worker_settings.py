@@ -49,11 +49,11 @@ class WorkerSettings:
 
         Raises:
             InvalidInput: a setting is invalid, or the index does not exist.
-            IndexUnavailable: the store does not answer.
+            IndexUnavailable: the index does not answer.
         """
         settings = self.resolve(os.environ)
-        store = watched(open_index(settings.index, os.environ), Outage("the index"))
-        index = audited(store, AuditRecord(audit_target(settings)), who=system_user())
+        watched_index = watched(open_index(settings.index, os.environ), Outage("the index"))
+        index = audited(watched_index, AuditRecord(audit_target(settings)), who=system_user())
 
         encoded = EncodedTexts()
 
@@ -89,7 +89,7 @@ class CountingEncoder:
 class WorkerResources:
     """The resources of a worker process: an open index, its bundle store, and its encoders by id.
 
-    `encoded`: the number of texts that the encoders have encoded. Safe to share between threads. The index is closed
+    `encoded`: how many texts the calling thread has encoded. Safe to share between threads. The index is closed
     when the object is garbage-collected.
     """
 

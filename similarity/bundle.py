@@ -26,7 +26,7 @@ MANIFEST_FILE = "manifest.json"
 CARD_FILE = "README.md"
 
 FORMER_NAME = "multilingual"
-"""Named a second bundle, which earlier releases shipped."""
+"""The name of a second bundle, which earlier releases shipped."""
 
 _REQUIRED_FILES = (MODEL_FILE, TOKENIZER_FILE)
 _KNOWN_FILES = (*_REQUIRED_FILES, CARD_FILE)
@@ -49,8 +49,8 @@ class ModelBundle:
         """Return the bundle in `folder`, verified.
 
         Raises:
-            InvalidBundle: a file is missing, unlisted, modified or truncated, the model stores tensors in other files,
-                or the manifest is invalid.
+            InvalidBundle: `folder` is no bundle; a file is missing, unlisted, modified or truncated; the model stores
+                tensors in other files; the manifest is invalid; or its ranker was fitted for another encoder.
         """
         folder = Path(folder)
         _check_folder(folder)
@@ -73,7 +73,7 @@ class ModelBundle:
 
     @property
     def encoder_id(self) -> str:
-        """First 16 hex digits of the SHA-256 of everything that affects a vector; equal ids: comparable vectors."""
+        """First 16 hex digits of the SHA-256 of everything that affects a vector; vectors of one id are comparable."""
         return _id_of(
             {
                 "graph": self.sha256[MODEL_FILE],
@@ -131,7 +131,7 @@ def write_manifest(folder: Path | str, manifest: Manifest) -> ModelBundle:
 
 
 def is_bundle(source: Path | str) -> bool:
-    """Return whether `source` is a bundle folder, valid or damaged. With a config.json it is a Hugging Face model."""
+    """Return whether `source` is a bundle folder, valid or damaged. A Hugging Face model has a config.json."""
     return (Path(source) / MANIFEST_FILE).is_file() and not (Path(source) / "config.json").exists()
 
 
@@ -149,7 +149,7 @@ def only_bundle(stores: list[Path]) -> Path:
     """Return the only bundle folder in the first of `stores` that contains a bundle.
 
     Raises:
-        InvalidBundle: there is none, or more than one.
+        InvalidBundle: no store contains a bundle, or this store contains several.
     """
     for store in stores:
         folders = sorted(manifest.parent for manifest in store.glob(f"*/{MANIFEST_FILE}"))
@@ -172,7 +172,7 @@ def _check_folder(folder: Path) -> None:
                 "An older index changes to it with: similarity generations reembed"
             )
         raise InvalidBundle(f"{folder} is not a folder; give the folder that contains {MANIFEST_FILE}")
-    # Before the entries: in a folder of bundles they are models, which nobody should be told to remove.
+    # Check this before the entries: in a folder of bundles these are bundles, which nobody should be told to remove.
     if not (folder / MANIFEST_FILE).is_file():
         bundles = sorted(folder.glob(f"*/{MANIFEST_FILE}"))
         hint = (

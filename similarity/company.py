@@ -1,6 +1,6 @@
 """The company record, its version, and the records that an index stores and returns.
 
-All records are frozen and check their fields, but do not change them. `similarity.ingest.records.parse_record`
+All records are frozen. `Company` checks its fields, but does not change them: `similarity.ingest.records.parse_record`
 turns a raw row into a record (stripping, Unicode form, domains).
 """
 
@@ -28,17 +28,17 @@ DOT_SEGMENTS = frozenset({".", ".."})
 DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 ATTRIBUTE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 MAX_WEBSITE_READ = 2_048
-"""Characters; a host name stands at the beginning."""
+"""How many characters of a website are read; the host name is at the beginning."""
 MAX_HOST_CHARACTERS = 253
 MAX_LABEL_CHARACTERS = 63
 FULL_STOPS = re.compile("[.\u3002]")
-"""Between the labels of a host name in NFKC; the second one is ideographic."""
+"""The full stops between the labels of a host name in NFKC; the second one is ideographic."""
 MAX_NAME_CHARACTERS = 512
 MAX_DESCRIPTION_CHARACTERS = 200_000
 MAX_LIST_ITEMS = 100
 MAX_ALIAS_CHARACTERS, MAX_ALIASES_CHARACTERS = 200, 5_000
-"""The limits of one alias and of all aliases of a company. The service accepts no more, and similar names are searched
-in no more (`Company.compared_names`). The longest of 46,616 real companies have 92 and 184."""
+"""The limits of one alias and of all aliases of a company. The service refuses longer ones, and the search for similar
+names ignores them (`Company.compared_names`). In 46,616 real companies, the largest values are 92 and 184."""
 CLOCK_SKEW_ALLOWANCE = timedelta(minutes=5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_TIME = datetime.max.replace(tzinfo=UTC)
@@ -52,7 +52,7 @@ class Company:
     name (`example.com`, see `normalize_domain`). `attributes`: scalar values, for filters on `attributes.<name>`.
 
     Raises:
-        InvalidCompany: a field breaks a rule; the message names it.
+        InvalidCompany: a field breaks a rule; the message names the field.
     """
 
     id: str
@@ -78,10 +78,10 @@ class Company:
         _check_attributes(self.attributes)
 
     def compared_names(self) -> list[str]:
-        """Return the name and the aliases in which similar names are searched.
+        """Return the name and the aliases that the search for similar names compares.
 
-        Aliases that are longer than MAX_ALIAS_CHARACTERS, or go beyond MAX_ALIASES_CHARACTERS, are left out: they may
-        come from a file or an earlier release.
+        Aliases that are longer than MAX_ALIAS_CHARACTERS, or exceed MAX_ALIASES_CHARACTERS in all, are left out. Such
+        aliases come from files and earlier releases.
         """
         names, left = [self.name], MAX_ALIASES_CHARACTERS
         for alias in self.aliases:
@@ -91,7 +91,7 @@ class Company:
         return names
 
     def characters(self) -> int:
-        """Return the number of characters of all texts, including names and values of attributes."""
+        """Return the number of characters of the id, name, description, aliases, tags and attributes."""
         facts = (f"{name}{value}" for name, value in self.attributes.items())
         return sum(map(len, (self.id, self.name, self.description, *self.aliases, *self.tags, *facts)))
 
@@ -109,7 +109,7 @@ class Company:
         }
 
     def content_text(self) -> str:
-        """Return `content` as JSON, the same text for the same content; 1, 1.0 and true differ in it."""
+        """Return `content` as JSON. Equal content has equal text; 1, 1.0 and true are not equal."""
         return json.dumps(self.content(), sort_keys=True)
 
 
@@ -119,7 +119,7 @@ class EmbeddedCompany:
 
     `vector`: float32 `[dimension]` with unit norm, made by the encoder `encoder_id` from the text with the hash
     `text_hash`. Zeros mean no vector: the description has too few words to rank by, `text_hash` is `text.NO_TEXT`, and
-    the company is in no ranking. `language`: an ISO 639 code, or `und` if the text is too short to tell.
+    the company is in no ranking. `language`: an ISO 639 code, or `und` if the text is too short or mixed.
     """
 
     company: Company
@@ -185,7 +185,7 @@ def check_stored_id(company_id: str) -> None:
 
 
 def version_of(event_time: datetime, *, now: datetime, deleted: bool = False) -> int:
-    """Return the version of a change: 2 x event time in UTC microseconds, + 1 for a delete (it wins a tie).
+    """Return the version of a change: 2 x event time in UTC microseconds, + 1 for a delete (which wins a tie).
 
     `now`: the current time, to refuse event times that are too far ahead; a batch run gives its start time.
 
@@ -213,7 +213,7 @@ def version_above(version: int, *, deleted: bool) -> int:
 
 
 def time_of_version(version: int) -> datetime:
-    """Return the event time of a version, in UTC; the last time that Python has for a version that is beyond it."""
+    """Return the event time of a version, in UTC, but at most LAST_TIME, the last time that Python can represent."""
     # A message can give any version up to 2^62 (`similarity.ingest.messages`).
     return EPOCH + min(timedelta(microseconds=version // 2), LAST_TIME - EPOCH)
 
@@ -247,7 +247,7 @@ def normalize_domain(website: str) -> str:
 def _ascii_host(host: str) -> str:
     """Return a host name in ASCII (IDNA). Raises ValueError if DNS allows no name or label of this length.
 
-    Python encodes each character in a loop, after the normal form NFKC: 30 ms for 500 characters of any kind.
+    The length of the normal form NFKC is checked first, because Python's encoder is slow: 30 ms for 500 characters.
     """
     name = normalized("NFKC", host).rstrip(".")
     if len(name) > MAX_HOST_CHARACTERS or any(len(label) > MAX_LABEL_CHARACTERS for label in FULL_STOPS.split(name)):

@@ -38,22 +38,23 @@ TokenIds: TypeAlias = NDArray[np.int64]
 BATCH_TOKENS = 512
 # On a GPU a batch of 512 tokens takes less time than its start. Not measured: there was no GPU to measure on.
 GPU_BATCH_TOKENS = 8_192
-# A text has at least two special tokens, so this limits only the batches of a GPU, for which TensorRT has to know it.
+# The most texts of a batch. A text has at least two special tokens, so this limits only the batches of a GPU: TensorRT
+# must know their largest size.
 BATCH_ROWS = 256
 # Texts tokenised in one call; limits the memory of the tokenizer's results.
 TOKENISED_AT_ONCE = 1_024
-# Of a long text, first only max_tokens * CHARACTERS_PER_TOKEN characters are tokenised (a token has about 5). If they
+# At first, only max_tokens * CHARACTERS_PER_TOKEN characters of a text are tokenised (a token has about 5). If these
 # give fewer than max_tokens tokens, the whole text is tokenised.
 CHARACTERS_PER_TOKEN = 32
 _UNIT_TOLERANCE = 1e-3
-# A GPU computes int8 graphs in float: the cosine to the int8 kernels of a CPU was .9995 or more on 400 descriptions.
+# A GPU computes int8 graphs in float. On a CPU, this had a cosine of .9995 or more to the int8 kernels (400 texts).
 _LOWEST_GPU_COSINE = 0.99
 # Plain words, and a character that no vocabulary contains.
 _PROBE = "The company makes anvils. \ue000"
 
 
 class Session(Protocol):
-    """One loaded model, safe to call from several threads. `runtime` is the setting that selects what runs it."""
+    """One loaded model, safe to call from several threads. `runtime` is the setting that selects its session class."""
 
     runtime: str
 
@@ -65,13 +66,13 @@ class TextEncoder:
     """Encodes texts with one bundle. Safe to share between threads.
 
     `threads` is the number of batches that run concurrently (default: the number of CPUs of this process); a single
-    text uses one thread. `runtime` is "onnxruntime", "openvino" (an extra), "auto": the faster of these two, measured
-    once by the constructor, "cuda" or "tensorrt". If the last two cannot be used, a warning is logged and onnxruntime
-    runs on the CPU; the property `runtime` says what runs.
+    text uses one thread. `runtime` is "onnxruntime", "openvino" (an extra), "cuda", "tensorrt" or "auto" (the faster of
+    the first two, measured once by the constructor). If "cuda" or "tensorrt" cannot be used, a warning is logged and
+    onnxruntime runs on the CPU; the property `runtime` says what runs.
 
     Raises:
-        InvalidBundle: tokenizer or graph cannot be loaded, or do not belong together.
-        SimilarityError: the runtime is unknown or not installed, or threads is below 1.
+        InvalidBundle: tokenizer or graph cannot be run, do not belong together, or make vectors without unit norm.
+        SimilarityError: the runtime is unknown, or "openvino" and not installed; or threads is below 1.
     """
 
     def __init__(self, bundle: ModelBundle, threads: int | None = None, runtime: Runtime = "onnxruntime") -> None:
@@ -112,7 +113,7 @@ class TextEncoder:
 
         Raises:
             TypeError: `texts` is a single string, or contains an object that is not a string.
-            InvalidBundle: the tokenizer fails on one of the texts.
+            InvalidBundle: the tokenizer fails on one of the texts, or onnxruntime exceeds its time limit for a batch.
         """
         if isinstance(texts, str):
             raise TypeError("texts is a single text; pass a list, encode([text])")
@@ -218,7 +219,7 @@ def _clean(text: str) -> str:
 
 
 def _prefix(text: str, limit: int) -> str:
-    """Return the first `limit` characters, without a last word that is not complete."""
+    """Return the first `limit` characters, without a last word that is cut off, unless it is the only word."""
     if len(text) <= limit:
         return text
     prefix = text[:limit]

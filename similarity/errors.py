@@ -35,11 +35,11 @@ class NoLiveGeneration(SimilarityError):
 
 
 class GenerationConflict(SimilarityError):
-    """The generation's state does not allow this step."""
+    """A generation's state, its name or changes that it lacks do not allow this step."""
 
 
 class LeaseHeld(SimilarityError):
-    """Another process holds the lease; the message gives its holder and its end."""
+    """Another process holds the lease; the message gives the holder and the time at which the lease ends."""
 
 
 class LeaseLost(SimilarityError):
@@ -70,7 +70,7 @@ class InvalidInput(SimilarityError):
 
 
 class InvalidFilter(InvalidInput):
-    """A filter names an unknown field or has no values."""
+    """A filter cannot be used: for example, it names an unknown field, has no values or a limit that is no number."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, about="filters")

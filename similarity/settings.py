@@ -27,14 +27,14 @@ class Settings:
     """The settings of a program.
 
     `index`: the SQLite file (for a symbolic link, the file that it names), or `https://host:9200/NAME` of
-    Elasticsearch. `bundle`: a bundle folder; by default that of the index. `bundles`: the folder of the index's
-    bundles; by default next to the index. `threads`: of the encoder; by default all cores. `runtime`: of the encoder
-    (`similarity.encoder.TextEncoder`). `audit`: the file of the audit record, or "-" for standard error; by default
+    Elasticsearch. `bundle`: a bundle folder; by default, the bundle of the index. `bundles`: the folder of the index's
+    bundles; by default next to the index. `threads`, `runtime`: arguments of `similarity.encoder.TextEncoder`; by
+    default all cores and onnxruntime. `audit`: the file of the audit record, or "-" for standard error; by default
     next to the index (`similarity.upkeep.audit.audit_target`). `url`, `api_key`: the service that commands use instead
     of an index.
 
     Raises:
-        InvalidInput: `threads` is below 1, the index names a folder, or its files are beside a symbolic link to it.
+        InvalidInput: `threads` is below 1, or `index` ends with "/" or is a link that `followed` refuses.
     """
 
     index: str = DEFAULT_INDEX
@@ -63,10 +63,10 @@ class Settings:
         bundles: Path | None = None,
         threads: int | None = None,
     ) -> "Settings":
-        """Read the variables SIMILARITY_ plus a field name in capitals; given options override variables.
+        """Return the settings of the variables SIMILARITY_ plus a field name in capitals; options override variables.
 
         Raises:
-            InvalidInput: as `read_variables`.
+            InvalidInput: as `read_variables` and `Settings`.
         """
         options = {"index": index, "bundle": bundle, "bundles": bundles, "threads": threads}
         given = {name: value for name, value in options.items() if value}
@@ -74,7 +74,9 @@ class Settings:
 
 
 def followed(index: str) -> str:
-    """Return the file that a symbolic link names, so that its workspace, bundles and audit record are beside it.
+    """Return `index` or, if it is a symbolic link, the file that it names.
+
+    The workspace, bundles and audit record are beside that file.
 
     Raises:
         InvalidInput: a workspace, bundles or an audit record are beside the link, where earlier releases made them.
@@ -86,8 +88,8 @@ def followed(index: str) -> str:
         beside, wanted = Path(f"{index}{suffix}"), Path(f"{file}{suffix}")
         if beside.exists() and not (wanted.exists() and beside.samefile(wanted)):
             raise InvalidInput(
-                f"{index} is a symbolic link to {file}, whose files are beside it, but there is {beside}: "
-                + (f"there is {wanted} too, so move one of them away" if wanted.exists() else f"move it to {wanted}")
+                f"{index} is a symbolic link to {file}, so {beside} is in the wrong place: "
+                + (f"{wanted} exists too, so move one of them away" if wanted.exists() else f"move it to {wanted}")
             )
     return file
 

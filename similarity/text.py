@@ -1,8 +1,8 @@
 """Text preparation: the text that the encoder reads for a company.
 
 Names and places mislead an untrained encoder. On the labelled development pairs, masking the company's own names
-and dropping sentences about its origin raises nDCG@10 from .51 to .78 (`python -m training.evaluate` prints
-both for any bundle; they are in the card of the shipped one).
+and dropping sentences about its origin raises nDCG@10 from .51 to .78. `python -m training.evaluate` prints both
+figures for any bundle; the card of the shipped bundle gives its own.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ class TextSettings:
     """Settings of the text preparation; part of a bundle's `encoder_id`.
 
     `mask_names`: replace the company's own names by "The company".
-    `drop_origin_sentences`: drop sentences on head office, founding, renaming and ticker symbols.
+    `drop_origin_sentences`: drop ticker symbols, and sentences on head office, founding, renaming and listing.
     `drop_places`: also drop place phrases ("in China", "across Europe"); off, because geography matters to some users.
-    `revision`: of the rules, one of TEXT_REVISIONS. Rules that change any text get a new one, so that one generation
-    never holds vectors of old and new texts.
+    `revision`: the revision of these rules, one of TEXT_REVISIONS. A change of rules that changes any text gets a new
+    revision, so that one generation never holds vectors of old and new texts.
     """
 
     mask_names: bool = True
@@ -40,7 +40,7 @@ DEFAULT_SETTINGS = TextSettings(revision=2)
 
 
 def embedding_text(company: Company, settings: TextSettings = DEFAULT_SETTINGS) -> str:
-    """Return the text that is encoded for a company; it is never empty.
+    """Return the text that is encoded for a company; the text is never empty.
 
     If the preparation would leave no words (a profile that only says where a company was founded), the description is
     returned unprepared.
@@ -64,11 +64,12 @@ NO_TEXT = text_hash("")
 """The `text_hash` of a company that has no vector, because its description has too few content words."""
 
 CHARACTERS_PREPARED = 10_000
-"""Of a description. 512 tokens have about 2,500; to prepare 60,000 characters takes as long as to encode them."""
+"""How many characters of a description are prepared. An encoder reads about 2,500 of them (512 tokens), and preparing
+60,000 takes as long as encoding."""
 
 
 def beginning_of(description: str) -> str:
-    """Return the first CHARACTERS_PREPARED characters, of which several blanks are one and stay."""
+    """Return the first CHARACTERS_PREPARED characters. A run of blanks counts as one character, and is kept."""
     [beginning] = re.findall(rf"^(?:\s++|\S){{,{CHARACTERS_PREPARED}}}", description)
     return str(beginning)
 
@@ -76,8 +77,8 @@ def beginning_of(description: str) -> str:
 def _prepared(company: Company, settings: TextSettings) -> str:
     """Return the prepared beginning of the description or, if that has too few content words, the prepared whole.
 
-    The blanks of the beginning stay, so it is prepared as in the whole. Unless nearly all of it is dropped, the encoder
-    reads no further: it gives the same vectors as from the whole, and the cut needs no revision of its own.
+    Blanks are kept, so the beginning is prepared as it would be within the whole. Unless nearly all of the beginning is
+    dropped, the encoder reads no further, so the cut changes no vector and needs no new `TextSettings.revision`.
     """
     description = company.description
     if len(description) > CHARACTERS_PREPARED:

@@ -1,1 +1,1 @@
-"""Fine-tuning, evaluation and export of encoders. The only home of torch and transformers."""
+"""Fine-tuning, evaluation and export of encoders. Of the four packages, only this one uses torch and transformers."""

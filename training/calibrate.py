@@ -68,8 +68,8 @@ def fit_calibration(
     """Fit on the judged companies among the top `k` hits of the anchors of `judgements`; `dev` only measures.
 
     Raises:
-        InvalidInput: an anchor is in both, too few hits have been judged, or competitors do not have higher cosines
-            than others.
+        InvalidInput: an anchor is also in `dev`, too few hits have been judged, or competitors do not have higher
+            cosines than others.
     """
     shared = sorted(set(judgements) & set(dev or {}))
     if shared:
@@ -109,7 +109,7 @@ def _figures(prefix: str, quality: CalibrationQuality) -> dict[str, float]:
 
 
 def recalibrate(bundle: ModelBundle, fitted: FittedCalibration, *, folder: Path) -> ModelBundle:
-    """Write `bundle` with this calibration to `folder`, which may be its own; other sections of the card are kept.
+    """Write `bundle` with this calibration to `folder`, which may be its own; keep the other sections of the card.
 
     Raises:
         InvalidBundle: the files of `bundle` have changed since it was loaded.
@@ -128,10 +128,10 @@ def recalibrate(bundle: ModelBundle, fitted: FittedCalibration, *, folder: Path)
 
 
 def read_calibration_anchors(options: argparse.Namespace) -> RelevanceLabels:
-    """Return the judgements to fit on: all of the file or, with --selection-anchors, those that training held out.
+    """Return the judgements to fit on: all of the file or, with --selection-anchors, of the held-out anchors.
 
     Raises:
-        InvalidInput: the file is invalid, has too few anchors, or the bundle was trained on one of them.
+        InvalidInput: the file is invalid, has too few anchors, or the bundle was trained on an anchor.
     """
     if options.selection_anchors is not None:
         return held_out_judgements(

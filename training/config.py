@@ -13,7 +13,7 @@ Features = Literal["u,v,|u-v|,u*v", "u,v,|u-v|"]
 Correction = Literal["non-negative", "clamped", "none"]
 Order = Literal["auto", "composition", "anchors"]
 
-# The method of training.distil, and the settings that only it has.
+# The method of training.distil, and the settings that only distillation has.
 DISTILLATION = "distillation"
 _OF_DISTILLATION = ("batch_texts", "scale_weight")
 
@@ -39,8 +39,8 @@ class TrainSettings:
     """
 
     # Model
-    model: str = "minilm-l6"  # a preset, a Hugging Face id, a folder, a bundle, or a package that ships one
-    max_tokens: int = 128  # of the authors' code; if training begins with a bundle, that of the bundle
+    model: str = "minilm-l6"  # not the paper's; a preset, Hugging Face id, folder, bundle, or package with a model
+    max_tokens: int = 128  # of the authors' code; if training begins with a bundle, its `max_tokens` is used
     features: Features = "u,v,|u-v|,u*v"
     symmetric: bool = True  # logits are the mean of both orders; False for NLI, which is directed
     frozen_embeddings: bool = False  # token embeddings are not trained, so that tokens not seen keep their meaning
@@ -59,7 +59,7 @@ class TrainSettings:
     negatives: int = 0  # negatives per anchor in the supervised contrastive loss; 0 = all
     # Data
     label_share: float = 1.0  # share of the labels that is used; the others are hidden
-    labelled_share: float | None = None  # labelled share of a batch; None = that of the data
+    labelled_share: float | None = None  # labelled share of a batch; None = the labelled share of the data
     labelled_copies: int = 1  # how often a batch contains a labelled pair; 2 = dropout labels
     order: Order = "auto"  # order of pairs in batches; auto = as the method needs it
     batch_pairs: int = 128
@@ -128,7 +128,7 @@ class TrainSettings:
 
     @property
     def tokens_of_start(self) -> int:
-        """The `max_tokens` of the bundle that training begins with, else that of the settings.
+        """The `max_tokens` of the bundle that training begins with, else of the settings.
 
         Raises:
             InvalidBundle: the bundle cannot be read.
@@ -158,9 +158,9 @@ _LEAST: Mapping[str, float] = {
 
 
 def settings_values(settings: TrainSettings) -> dict[str, Any]:
-    """Return the values for `TrainSettings.from_values`; those of distillation only if it is the method.
+    """Return the values for `TrainSettings.from_values`; settings of distillation only if it is the method.
 
-    Without `frozen_embeddings` if it is off, so that a run of an earlier release can be continued.
+    `frozen_embeddings` is left out if it is off, so that a run of an earlier release can be continued.
     """
     unused = {
         *(() if settings.method == DISTILLATION else _OF_DISTILLATION),

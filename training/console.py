@@ -47,7 +47,7 @@ def encoding_progress(what: str) -> Callable[[int, int], None]:
 def refusing() -> Iterator[None]:
     """Turn a SimilarityError into one line, `refused: ...`, and exit code 1.
 
-    Any other exception is a bug and keeps its traceback.
+    Any other exception keeps its traceback.
     """
     try:
         yield

@@ -3,7 +3,7 @@
     python -m training.demo [--output FOLDER] [--label-share 0.5] [--seed 1] ...    (all settings of training.train)
 
 The sample companies belong to groups of direct competitors. A fifth of the groups is held out: no pair with one of
-their companies is trained on or used for checkpoint selection, so the figures are those of unseen markets. All sample
+their companies is trained on or used for checkpoint selection, so the figures are for unseen markets. All sample
 companies are ranked for each held-out company. The companies whose neighbours are shown are drawn at random.
 """
 
@@ -51,7 +51,7 @@ class Sample:
     name_of: Mapping[str, str]
 
     def split(self, *, seed: int) -> tuple[list[str], list[str], list[str]]:
-        """Return the groups to train on, those for checkpoint selection, and the held-out groups."""
+        """Return the groups to train on, the groups for checkpoint selection, and the held-out groups."""
         order = np.random.default_rng(seed).permutation(sorted(set(self.group_of.values()))).tolist()
         held_out, selection = round(HELD_OUT * len(order)), max(1, round(FOR_SELECTION * len(order)))
         return order[held_out + selection :], order[held_out : held_out + selection], order[:held_out]
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def demonstrate(settings: TrainSettings, *, sample: Path, output: Path, log: Log) -> tuple[Retrieval, Retrieval]:
-    """Train and print the results; return those for the held-out companies before and after."""
+    """Train and print the results; return the results for the held-out companies, before and after."""
     from training.run.processes import Processes
     from training.run.task import PairTask
     from training.train import fit

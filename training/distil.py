@@ -10,7 +10,7 @@
     ... --translations translations.jsonl=.5 --model models/pruned --frozen-embeddings    # for other languages
 
 A teacher is a bundle or the folder `best` of a run: train a larger model on the labels, and pass its folder. Several
-teachers with different errors may be better than the best of them; one that is given twice counts twice. Each encodes
+teachers with different errors may be better than the best of them; a teacher given twice counts twice. Each encodes
 every company once; the vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap add to the teachers'
 cosine of two companies; local scaling corrects for hubness (distillation/targets.py).
 

@@ -4,10 +4,11 @@
         [--labelled PAIRS] [--neighbours 8] [--lexical 6] [--random 6] [--seed 0]
 
 The candidates of each anchor are its neighbours by the current encoder, its neighbours by words (TF-IDF), and random
-companies; never itself, and never a pair that is labelled already. The anchors are those of --labelled; without it,
-all companies. The output has a line for each pair (anchor, candidate, label "unlabelled", source), and is passed to
-training together with the labelled file: `--pairs labelled.csv unlabelled.jsonl`. The share of competitors among these
-pairs differs from that of the labelled ones: estimate the class prior of the pool (`python -m training.prior`).
+companies; never itself, and never a pair that is labelled already. The anchors are taken from --labelled; without it,
+all companies are anchors. The output has a line for each pair (anchor, candidate, label "unlabelled", source), and is
+passed to training together with the labelled file: `--pairs labelled.csv unlabelled.jsonl`. The share of competitors
+among these pairs differs from the share among the labelled pairs: estimate the class prior of the pool
+(`python -m training.prior`).
 """
 
 import argparse
@@ -30,7 +31,7 @@ from training.evaluate.judged import read_companies
 Vectors: TypeAlias = NDArray[np.float32]
 
 BLOCK_ROWS = 256
-# In a large corpus, a word of fewer companies than this is a name or a spelling mistake.
+# In a large corpus, a word in the texts of fewer companies than this is a name or a spelling mistake.
 RARE_WORD, LARGE_CORPUS = 2, 1_000
 
 
@@ -50,8 +51,8 @@ def generate_pairs(
 
     `vectors` float32 `[n, d]` have unit norm and `texts` `[n]` are prepared, both in the order of the `n` `ids`.
     `neighbours`, `lexical` and `random` are the numbers of candidates. A pair is yielded once, whichever company is the
-    anchor, and none of `labelled`, in either order. Of equal scores the earlier company comes first; companies with
-    scores of 0 and below are not neighbours.
+    anchor. No pair of `labelled` is yielded, in either order. Of equal scores the earlier company comes first;
+    companies with scores of 0 and below are not neighbours.
 
     Raises:
         InvalidInput: an anchor is not in the corpus, an id occurs twice, or the texts have no words.

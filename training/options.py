@@ -14,7 +14,7 @@ Settings = TypeVar("Settings", bound=TrainSettings)
 def add_settings(
     parser: argparse.ArgumentParser, kind: type[TrainSettings] = TrainSettings, *, without: Sequence[str] = ()
 ) -> None:
-    """Add one option for each setting; the namespace contains only those that were passed."""
+    """Add one option for each setting; the namespace contains only the settings that were passed."""
     group = parser.add_argument_group("settings", "described in training/config.py")
     hints = get_type_hints(kind)
     for each in fields(kind):
@@ -34,7 +34,7 @@ def settings_of(
 ) -> Settings:
     """Return settings of class `kind`: from the options, else from `defaults`, else the defaults of the class.
 
-    If `max_tokens` is omitted, it is that of the bundle that training begins with.
+    If training begins with a bundle and `max_tokens` is omitted, it is taken from the bundle.
 
     Raises:
         InvalidInput: a value is out of range.

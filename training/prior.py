@@ -65,7 +65,7 @@ def estimate_prior(
 
     Raises:
         InvalidInput: there are too few pairs of either kind, or the mean score of labelled competitors is not higher
-            than that of the pool.
+            than the mean score of the pool.
     """
     if positive.sum() < MIN_PAIRS or (~positive).sum() < MIN_PAIRS:
         raise InvalidInput(

@@ -1,11 +1,11 @@
-"""Makes a smaller model of a multilingual one: some of its layers, and the tokens of some scripts.
+"""Makes a smaller model from a multilingual one: some of its layers, and the tokens of some scripts.
 
     python -m training.prune --model intfloat/multilingual-e5-small --layers 0 2 4 6 8 11 \
         --scripts LATIN CJK HIRAGANA KATAKANA HANGUL CYRILLIC --tokens 100000 --output models/pruned
 
 The vocabulary keeps every token of one character of the scripts, so that no word of them becomes unknown, and then the
-most probable other tokens. A word whose token is left out is split into shorter ones. What the left-out layers did has
-to be learnt again: `python -m training.distil --model models/pruned --translations ...`.
+most probable other tokens. A word whose token is left out is split into shorter tokens. Because layers are missing, the
+smaller model must be trained: `python -m training.distil --model models/pruned --translations ...`.
 
 A script is the first word of the Unicode names of its letters (https://www.unicode.org/charts/).
 """
@@ -41,9 +41,10 @@ def scripts_of(token: str) -> set[str]:
 
 
 def chosen_tokens(vocabulary: Sequence[tuple[str, float]], *, special: int, scripts: set[str], count: int) -> list[int]:
-    """Return the numbers of the tokens to keep, ascending: the first `special`, single characters, the most probable.
+    """Return the numbers of the tokens to keep, ascending: the first `special`, then the tokens of `scripts` only.
 
-    `vocabulary`: each token and the logarithm of its probability (a unigram model).
+    Among them, single characters come first, then the most probable tokens. `vocabulary`: each token and the logarithm
+    of its probability (a unigram model).
 
     Raises:
         InvalidInput: special tokens and single characters alone are more than `count`.
@@ -61,7 +62,7 @@ def prune_tokenizer(content: dict[str, Any], *, scripts: set[str], count: int) -
     """Return a tokenizer of `count` tokens at most, and the numbers that its tokens had in `content`.
 
     Raises:
-        InvalidInput: it is not a unigram model, or see `chosen_tokens`.
+        InvalidInput: it is not a unigram model, or as `chosen_tokens`.
     """
     model = content["model"]
     if model.get("type") != "Unigram":
@@ -75,7 +76,7 @@ def prune_tokenizer(content: dict[str, Any], *, scripts: set[str], count: int) -
 
 
 def prune_transformer(transformer: PreTrainedModel, *, layers: Sequence[int], tokens: Sequence[int]) -> PreTrainedModel:
-    """Return the transformer, which is changed: these layers, and the embeddings of these tokens.
+    """Reduce the transformer to these layers and the embeddings of these tokens, and return it.
 
     Raises:
         InvalidInput: it is not built like BERT, or a layer does not exist.

@@ -1,7 +1,7 @@
 """Fits the second stage of a search (`similarity.model.ranker`) from judged pairs, and from lists of peers.
 
     python -m training.rank --bundle models/<id> --index companies.db --judged train.tsv --dev dev.tsv
-    python -m training.rank ... --peers peers.tsv          (also the reading *comparable*: anchor, candidate, votes)
+    python -m training.rank ... --peers peers.tsv     (also fits *comparable*; columns: anchor, candidate, votes)
 
 The index holds the judged companies with their facts and the vectors of this bundle. The bundle keeps its vectors and
 its `encoder_id`, and gets a new `bundle_id`; an index takes the ranker from it with
@@ -25,8 +25,14 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit
+
+try:
+    from scipy.optimize import minimize
+    from scipy.special import expit
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "python -m training.rank needs scipy: pip install scipy, or make .venv/training"
+    ) from error
 
 from similarity.bundle import ModelBundle, write_manifest
 from similarity.errors import InvalidInput, SimilarityError
@@ -68,7 +74,7 @@ PRIOR = 0.05
 
 
 class RankerRefused(SimilarityError):
-    """The fitted weights order judged candidates worse than those of the bundle."""
+    """The fitted weights order judged candidates worse than the weights of the bundle, or than the cosine."""
 
 
 def fit_business(
@@ -80,7 +86,7 @@ def fit_business(
 ) -> Ranker:
     """Return the weights of the reading *business* with the lowest risk; no weight has the wrong sign.
 
-    `unlabelled`: features of candidates that nobody judged; their risk counts `unlabelled_weight`.
+    `unlabelled`: features of candidates that nobody judged; `unlabelled_weight`: the weight of their risk.
     """
     matrix = np.concatenate([_matrix(each.features, BUSINESS) for each in anchors])
     competitor = np.concatenate([each.grades for each in anchors]) == COMPETITOR
@@ -96,8 +102,8 @@ def fit_comparable(
 ) -> Ranker:
     """Return `ranker` with the weights of *comparable* that tell listed peers from the other candidates.
 
-    Slope and intercept are then fitted on `judged`, anchors in the whole corpus, so that the probability is that of a
-    competitor.
+    Slope and intercept are then fitted on `judged`, anchors in the whole corpus, so that the result is the probability
+    of a competitor.
 
     Raises:
         InvalidInput: no anchor has a listed peer among its candidates.
@@ -123,7 +129,7 @@ def fit_comparable(
 def peers_out_of_fold(corpus: FactCorpus, peers: Mapping[str, frozenset[str]], ranker: Ranker) -> dict[str, float]:
     """Return recall and reciprocal rank of *comparable*, each anchor ranked by weights fitted without its component.
 
-    A component holds the companies that chains of peers connect. recall@10 is of min(10, peers).
+    A component holds the companies that chains of peers connect. recall@10 divides by min(10, peers).
     """
     known = [anchor for anchor in peers if anchor in corpus.row_of]
     found = {anchor: peer_candidates(corpus, anchor) for anchor in known}
@@ -162,7 +168,7 @@ def fit_logistic(
     """Return the weights `[features]` and the intercept of a logistic regression whose weights have the given signs.
 
     A small L2 penalty on the standardised weights keeps them finite. The risk of `unlabelled` pairs, as in PAUSE
-    (non-negative: Kiryo et al. 2017, https://arxiv.org/abs/1703.00593), counts `unlabelled_weight`.
+    (non-negative: Kiryo et al. 2017, https://arxiv.org/abs/1703.00593), has the weight `unlabelled_weight`.
 
     Raises:
         InvalidInput: all pairs are of one kind.
@@ -202,7 +208,10 @@ def _unlabelled_risk(parameters: Floats, positives: Floats, unlabelled: Floats |
 
 
 def measured(ranker: Ranker, anchors: Sequence[JudgedAnchor]) -> dict[str, float]:
-    """Return nDCG@10 beside that of the cosine, AUC and calibration error of the reading *business*."""
+    """Return nDCG@10, its gain over the cosine, AUC and calibration error of *business*.
+
+    If `ranker` has weights of *comparable*, also return the calibration error of that reading.
+    """
     predicted = [business_logits(ranker, each.features) for each in anchors]
     ours = np.array([ndcg(each, anchor.grades) for each, anchor in zip(predicted, anchors, strict=True)])
     cosine = np.array([ndcg(each.features.cosine, each.grades) for each in anchors])
@@ -220,11 +229,11 @@ def measured(ranker: Ranker, anchors: Sequence[JudgedAnchor]) -> dict[str, float
 
 
 def require_no_worse(ranker: Ranker, before: Ranker | None, anchors: Sequence[JudgedAnchor]) -> None:
-    """Check that `ranker` orders judged candidates as well as the one `before`, or as the cosine if there is none.
+    """Check that `ranker` orders judged candidates as well as `before`, or as the cosine if there is none.
 
     Raises:
-        RankerRefused: its nDCG@10 may be lower by more than MAX_LOSS (lower bound of the paired difference), as the
-            gate of encoders asks.
+        RankerRefused: its nDCG@10 may be lower by more than MAX_LOSS (lower bound of the paired difference), as
+            in the gate of encoders.
     """
 
     def of_anchors(each: Ranker | None) -> Floats:

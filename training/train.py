@@ -3,8 +3,8 @@
     python -m training.train --pairs data/sample/pairs.csv --companies data/sample/companies.jsonl --output runs/first
     torchrun --nproc-per-node 4 -m training.train --pairs ... --output ...
 
-Each step minimises the loss of one global batch. The loss does not depend on the number of micro-batches or processes,
-because of gradient caching (Gao et al. 2021, https://arxiv.org/abs/2101.06983):
+Each step minimises the loss of one global batch. Except for dropout, the loss does not depend on the number of
+micro-batches or processes, because of gradient caching (Gao et al. 2021, https://arxiv.org/abs/2101.06983):
 
 1. All texts of the batch are encoded.
 2. The loss of the whole batch is computed, and its gradients with respect to the outputs of the encoder.
@@ -94,7 +94,7 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
     identity: dict[str, Any] = {"settings": settings_values(settings), "data": task.fingerprint, "start": start}
     state = checkpoint.resume(output, model, optimiser, **identity)
     last_step, best, best_step = (state.step, state.best, state.best_step) if state else (0, None, None)
-    # The journal of a new run keeps no line, not even that of step 0.
+    # The journal of a new run keeps no line, not even of step 0.
     journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=last_step if state else -1)
     log(
         f"{settings.method}: {task.data}; {steps:,} steps of {task.batch} on {processes.count} x {device.type}, "

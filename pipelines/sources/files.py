@@ -1,4 +1,4 @@
-"""Reads messages from files: JSONL, CSV, TSV (all also gzipped), Excel and Parquet, on a disk, S3 or GCS.
+"""Reads messages from files: JSONL, JSON, CSV, TSV, TXT (also gzipped), Excel and Parquet, on a disk, S3 or GCS.
 
     messages = pipeline | ReadFiles(["s3://bucket/companies-*.jsonl.gz"], now=utc_now())
 
@@ -78,7 +78,7 @@ class _ReadFile(beam.DoFn):
                 yield Message(position=position, value=None, time=self._now, unreadable=str(error))
 
     def _conflict(self, repeated: RepeatedRows, number: int, message: Message) -> str:
-        """Return why a row conflicts with an earlier one; empty if it does not, or if it is invalid."""
+        """Return why a row conflicts with an earlier row; empty if there is no conflict, or if the row is invalid."""
         try:
             return repeated.conflict(number, decode(message, columns=self._columns).change)
         except InvalidCompany:
@@ -101,7 +101,7 @@ def _as_json(record: Mapping[str, object]) -> bytes:
 
 
 def _json_form(value: object) -> object:
-    """Return a Parquet value in a form that JSON has: that of `similarity ingest` or, for one like bytes, an object.
+    """Return a Parquet value in the JSON form that `similarity ingest` uses; without one, such as bytes, an object.
 
     An object as the domain, or in the column of an attribute, is ignored with a warning. In any other field of a
     company, or as a member of `attributes`, it makes the message a dead letter.

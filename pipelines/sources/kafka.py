@@ -4,8 +4,8 @@
 
 Each partition is read by one reader from the offset in its checkpoint mark; a job without a mark continues at the
 committed offsets of the consumer group. The offsets of a Beam bundle are committed when the runner finalizes it. If the
-job fails before, its messages are read again: at least once, never skipped. Partitions that are added later are
-detected within a minute and read from their beginning.
+job fails before, its messages are read again: at least once, never skipped. Unless the job reads only to the current
+end, partitions that are added later are detected within a minute and read from their beginning.
 """
 
 from typing import Any
@@ -26,12 +26,11 @@ IDLE_SECONDS = 0.5
 class ReadKafka(beam.PTransform):
     """PBegin -> PCollection[Message].
 
-    Only the addresses of `settings` travel with the job; each worker reads its login from the
-    SIMILARITY_KAFKA_ variables of its own environment. `max_messages` and `max_seconds` bound a bundle
-    of one partition: what a commit waits for, and what a retry repeats. `until_end` reads to where the
-    topic ends when the job starts. `start` is where a partition starts that the group has no offset
-    of. `on_lost` is what happens where retention has deleted what was not read yet: the job fails, or
-    goes on with the "earliest" that is left.
+    Only the addresses of `settings` are part of the job; each worker reads its login from the SIMILARITY_KAFKA_
+    variables of its own environment. `max_messages` and `max_seconds` limit the Beam bundle of one reader: the messages
+    that are committed, or repeated by a retry, together. `until_end`: read only to the end of the topic at the start of
+    the job. `start`: where to start in partitions without a committed offset. `on_lost`: whether the job fails if
+    unread messages were deleted, or continues at the earliest offset that is left.
 
     Raises:
         InvalidInput: the name of the topic or of the group is empty.

@@ -94,7 +94,7 @@ class Committer:
         self._done: dict[int, tuple[int, float]] = {}
 
     def committed(self, partitions: list[int]) -> dict[int, int]:
-        """Return the committed offsets of the group; later commits are compared with them.
+        """Return the committed offsets of the group, and forget this process's earlier commits of these partitions.
 
         Raises:
             KafkaUnavailable: no broker answers.
@@ -111,7 +111,7 @@ class Committer:
             self._done.pop(partition, None)
 
     def commit(self, positions: dict[int, int], *, last: bool = False) -> None:
-        """Commit positions that are greater than the committed ones.
+        """Commit positions above the last ones that this process committed; repeat an old one if nothing is new.
 
         A later Beam bundle makes up for a failed commit. No commit follows the `last`, so it is retried for longer.
         """

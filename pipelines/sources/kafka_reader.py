@@ -38,7 +38,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 class OffsetsLost(SimilarityError):
-    """Messages were deleted from the topic before they were read."""
+    """The next offset does not exist: messages were deleted before they were read, or the topic was created again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +64,12 @@ class KafkaSource(UnboundedSource):
         return (*self.partitions, *(number for number in partitions if added_from is not None and number >= added_from))
 
     def split(self, desired_num_splits: int, options: Any = None) -> Iterable["KafkaSource"]:
-        """Return one source for each partition; if there are more than `desired_num_splits`, partitions share one."""
+        """Return one source for each partition, but at most `desired_num_splits`, each then with several partitions."""
         if self.partitions is not None:
             return [self]
         partitions = self._all_partitions()
         if partitions is None:
-            return [self]  # one reader then reads all of them, once it can
+            return [self]  # one reader then reads all partitions, once Kafka answers
         splits = [partitions[start::desired_num_splits] for start in range(min(desired_num_splits, len(partitions)))]
         return [
             replace(self, partitions=split, added_from=max(partitions) + 1 if split is splits[0] else None)
@@ -103,7 +103,7 @@ class KafkaSource(UnboundedSource):
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaMark(CheckpointMark):
-    """The position of a reader: the next offset of each partition and, with `until_end`, the end of each."""
+    """The position of a reader: the next offset of each partition and, with `until_end`, their end offsets."""
 
     group_topic: GroupTopic
     positions: dict[int, int]
@@ -163,7 +163,7 @@ class KafkaReader(UnboundedReader):
         """Wait briefly for the next record; return whether there is one.
 
         Raises:
-            OffsetsLost: messages were deleted before they were read, and `on_lost` is "fail".
+            OffsetsLost: the next offset of a partition does not exist, and `on_lost` is "fail".
             InvalidInput: the topic does not exist, or the login is refused.
         """
         self._current = None

@@ -2,9 +2,9 @@
 
     python -m services.search --index similarity.db
 
-Options override environment variables: SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME, _AUDIT and, if the
-index is on Elasticsearch, SIMILARITY_ELASTICSEARCH_ variables. The limits and the operation of the service are set by
-SIMILARITY_SERVICE_ variables (docs/service-settings.md).
+Other settings are environment variables: SIMILARITY_INDEX and _BUNDLE (the options override these two), _BUNDLES,
+_THREADS, _RUNTIME, _AUDIT and, if the index is on Elasticsearch, SIMILARITY_ELASTICSEARCH_ variables. The variables
+SIMILARITY_SERVICE_ set the limits and the operation of the service (docs/service-settings.md).
 """
 
 import argparse
@@ -55,10 +55,10 @@ from .writes.write_service import WriteMode
 from .writes.write_setup import KafkaTopic, Writing, set_up_writing
 
 # A thread that needs the interpreter waits this long for a busy one, several times in a request. With Python's 5 ms,
-# one key with six large queries at once made the small queries of another twice as slow as with this.
+# one key with six large queries at once made the small queries of another key twice as slow as with this value.
 SECONDS_BETWEEN_THREADS = 0.0005
 # Rows of a list that are matched at once on Elasticsearch: 1.3 to 2.3 times as many a second as one at a time. On the
-# embedded index several are no faster, and only take the interpreter from other requests.
+# embedded index, several at once are no faster, and only slow down other requests.
 ROWS_AT_ONCE = 4
 
 log = logging.getLogger(__name__)
@@ -79,6 +79,7 @@ def serve(
         InvalidInput: a setting or the keys are invalid, the port is in use, or the index does not exist.
         InvalidBundle: the bundle of the settings is missing or damaged.
         IndexUnavailable: the index cannot be opened.
+        AuditUnavailable: the audit record cannot be written.
     """
     service = service or ServiceSettings.from_environment(os.environ)
     address = Address(
@@ -88,7 +89,7 @@ def serve(
         authenticated=service.keys is not None,
     )
     guards = guards_of(service, address)
-    # uvicorn raises the signal again after it has stopped; the default handler would then not close the index.
+    # uvicorn raises the signal again after it has stopped; the default handler then ends the process at once.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as opened:
         index = guards.metrics.timed_index(opened.enter_context(closing(open_index(settings.index, os.environ))))
@@ -143,7 +144,7 @@ def guards_of(service: ServiceSettings, address: Address) -> Guards:
 def encoders_of(settings: Settings, index: CompanyIndex, metrics: ServiceMetrics) -> Mapping[str, Encoder]:
     """Return the encoders of the bundles of an index, with metrics of their time.
 
-    The encoder of the live generation is loaded now, the others when they are needed.
+    One encoder is loaded now: of the chosen bundle, else of the live generation. The others are loaded when needed.
 
     Raises:
         InvalidBundle: the bundle of the settings is missing or damaged.
@@ -195,7 +196,7 @@ def writing_of(
 
 
 def refuse_taken(address: Address) -> None:
-    """Raise InvalidInput if another program listens on the port: before the encoder is loaded, unlike uvicorn."""
+    """Raise InvalidInput if another program listens on the port: uvicorn finds out only after the encoder is loaded."""
     with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -214,11 +215,18 @@ def run(app: FastAPI, address: Address, guards: Guards) -> None:
     service = guards.settings
     allow_open_files(service.connections)
     sys.setswitchinterval(SECONDS_BETWEEN_THREADS)
-    # What is imported and loaded by now stays until the end. To look through all of it stopped every thread for 50 ms.
+    # All objects loaded by now stay until the end. A garbage collection of them stopped every thread for 50 ms.
     gc.collect()
     gc.freeze()
     server = DrainingServer(server_config(app, address, guards), lifecycle=guards.lifecycle)
-    stop_metrics = guards.metrics.serve(service.metrics_host, service.metrics_port) if service.metrics_port else None
+    metrics_host, metrics_port = service.metrics_host, service.metrics_port
+    try:
+        stop_metrics = guards.metrics.serve(metrics_host, metrics_port) if metrics_port else None
+    except OSError as error:
+        raise InvalidInput(
+            f"the metrics cannot be served on {metrics_host}:{metrics_port}: {error.strerror}; choose another port "
+            "with SIMILARITY_SERVICE_METRICS_PORT"
+        ) from None
     try:
         server.run()
     except KeyboardInterrupt:

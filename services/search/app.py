@@ -68,7 +68,7 @@ def create_app(
     """Return a new application that answers from `index`.
 
     `encoders`: encoders by id, for free text, reasons and writes. The application uses the encoder of the live
-    generation, also after a promotion. `encoder`: replaces `encoders` if there is only one. Without an encoder, queries
+    generation, also after a promotion. `encoder`: a single encoder, instead of `encoders`. Without an encoder, queries
     by company still work. `workspace`: stores verdicts and lists; by default they are deleted when the application
     stops. `writing`: the services of the write routes; by default companies are written to the index, or not at all if
     there is no encoder. `guards`: the middlewares and their settings. `cursor_key`: signs cursors; a process accepts

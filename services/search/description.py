@@ -18,7 +18,7 @@ from .wire.problem_documents import MEDIA_TYPE
 Document: TypeAlias = dict[str, Any]
 METHODS = ("get", "post", "put", "delete")
 TAGS = ("Competitors", "Companies", "Matching", "Lists", "Feedback", "Writing", "Operation")
-"""In the order of the description. Routes are added in another: `/companies/{id}/erasure` before `/companies/{id}`."""
+"""The order in the description. Routes are added in another one: `/companies/{id}/erasure` before `/companies/{id}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _set_problem_media_type(document: Document) -> Document:
 
 
 def _in_order_of_tags(document: Document) -> Document:
-    """Sort the paths of `document` by the first of TAGS that one of their operations has, and by METHODS."""
+    """Sort the paths of `document` by the first of TAGS on an operation of a path, and its operations by METHODS."""
     document["tags"] = [{"name": tag} for tag in TAGS]
     document["paths"] = dict(sorted(document["paths"].items(), key=lambda path: min(map(_place, path[1].values()))))
     for path, operations in document["paths"].items():

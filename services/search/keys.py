@@ -5,7 +5,7 @@ python -m services.search.keys list
 python -m services.search.keys revoke analysts --id 0123456789ab
 
 The file is --file, else SIMILARITY_SERVICE_KEYS, else keys.json. Each change is in the audit record:
-SIMILARITY_AUDIT, else that of SIMILARITY_INDEX, else FILE.audit.jsonl. A running service reads a change
+SIMILARITY_AUDIT, else the record of SIMILARITY_INDEX, else FILE.audit.jsonl. A running service reads a change
 within a second. To replace a key: add a second one of the same name, give it to its user, and revoke the
 first by its id.
 """
@@ -36,7 +36,7 @@ def add(path: Path, name: str, scopes: list[Scope], *, expires: datetime | None 
     """Adds a key and returns its secret, which is not stored.
 
     Raises:
-        InvalidInput: the file is not a file of keys, or the name, the scopes or the expiry cannot be used.
+        InvalidInput: the file is not a file of keys, has no folder, or the name, scopes or expiry cannot be used.
     """
     key, secret = new_key(name, scopes, now=utc_now(), expires=expires)
     with _locked(path):

@@ -1,6 +1,6 @@
 """The settings of the service: its address and its limits, validated before any file or port is opened.
 
-`ServiceSettings` holds what SIMILARITY_SERVICE_ variables choose. docs/service-settings.md lists them;
+`ServiceSettings` holds the values of SIMILARITY_SERVICE_ variables. docs/service-settings.md lists them;
 a test keeps that list and these fields the same.
 """
 
@@ -79,7 +79,7 @@ class ServiceSettings:
     """The settings of the service. Each field is set by the environment variable SIMILARITY_SERVICE_<FIELD>.
 
     Raises:
-        InvalidInput: a value is out of its range.
+        InvalidInput: a value is out of its range, or the cursor secret is too short.
     """
 
     keys: Path | None = _setting(None, "file of API keys; without it nobody has to log in, on this machine only")
@@ -161,15 +161,15 @@ class ServiceSettings:
         """Return the settings in the variables SIMILARITY_SERVICE_<FIELD>.
 
         Raises:
-            InvalidInput: as `read_variables`, or a value is out of its range.
+            InvalidInput: as `read_variables` and as `ServiceSettings`.
         """
         return cls(**read_variables(environ, PREFIX, get_type_hints(cls)))
 
     @property
     def places(self) -> int:
-        """Number of requests worked on at once: no key has more than all but one of them (see `Gate`).
+        """Number of requests worked on at once: one more than a single key may have (see `Gate`).
 
-        More than two a core only contend for Python's lock.
+        More than two requests a core only contend for Python's lock.
         """
         return 1 + (self.at_once or min(24, 2 * (os.cpu_count() or 1)))
 

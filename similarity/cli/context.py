@@ -94,7 +94,7 @@ class Opened:
         return TextEncoder(bundle, threads=self.settings.threads, runtime=self.settings.runtime)
 
     def encoders(self, *bundles: "ModelBundle") -> "StoredEncoders":
-        """Return the encoders of these bundles, and of those in the store, which are loaded when needed."""
+        """Return the encoders of these bundles, and of the bundles in the store, which are loaded when needed."""
         from similarity.index.bundle_store import StoredEncoders
 
         return StoredEncoders(self.store, self.encoder, opened=[self.encoder(bundle) for bundle in bundles])
@@ -112,6 +112,8 @@ def opened(target: str | None, bundle: Path | None = None, *, create: bool = Fal
     from similarity.index.opening import open_index
 
     settings = Settings.from_environment(os.environ, index=target, bundle=bundle)
+    if settings.url and target is None:
+        typer.echo(f"similarity: SIMILARITY_URL is not for this command; it uses the index {settings.index}", err=True)
     index = open_index(settings.index, os.environ, create=create)
     try:
         yield Opened(index=index, settings=settings, store=store_folder(settings.index, settings.bundles))
@@ -139,7 +141,7 @@ def columns_of(column: list[str] | None, attribute: list[str] | None, size: str 
 
 
 def found_columns(file: Path, columns: "Columns", index: str | None, *, others: Collection[str] = ()) -> "FileColumns":
-    """Return the columns of the fields in a file and of the attributes that the index knows, and print them.
+    """Find and print the columns of a file that hold fields, or attributes that the index knows; return them.
 
     `others`: columns with another use. An index that does not exist is not created.
     """
@@ -226,7 +228,7 @@ def progress_lines(unit: str, total: int, clock: Callable[[], float] = time.mono
         done += more
         if clock() >= next_line:
             next_line = clock() + PROGRESS_SECONDS
-            # The lines of a file, by which a JSON array is counted, may be fewer than its rows.
+            # The total of a JSON array is its number of lines, and a line may hold several rows.
             of_total = f" of {total:,}" if done <= total else ""
             typer.echo(f"similarity: {done:,}{of_total} {unit}", err=True)
 

@@ -323,7 +323,7 @@ def _show_plan(
 
 
 def _facts(report: "ReembedReport | Promotion", output: ListFormat) -> dict[str, Any]:
-    """Return the members of a report; for a table without the reasons, which a message has, and empty figures."""
+    """Return the members of a report. A table has no empty figures of the gate, and no reasons: a message has these."""
     facts = asdict(report)
     if output is ListFormat.JSON:
         return facts
@@ -333,7 +333,7 @@ def _facts(report: "ReembedReport | Promotion", output: ListFormat) -> dict[str,
 
 
 def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None:
-    # With --no-promote, the report says that a generation is promoted only if it was live before.
+    # With --no-promote, `report.promoted` is true only if the generation was live before.
     show_facts(_facts(report, output) | {"promoted": report.promoted and promote}, output)
     if report.rejected:
         fail(f"{len(report.rejected):,} documents cannot be stored in {report.generation}, so it did not go live")

@@ -248,7 +248,7 @@ def purge_deleted(
 
 
 def _check_import(into: str | None, encoder_id: str, index: str | None) -> None:
-    """Raise InvalidInput or another error if vectors of this encoder cannot be imported into the generation."""
+    """Raise InvalidInput if the encoder id is empty, and the errors of `import_target` for the generation `into`."""
     from similarity.generations.import_vectors import import_target
 
     if not encoder_id.strip():

@@ -1,4 +1,4 @@
-"""Commands that query a service over HTTP: `--url`, else SIMILARITY_URL; the key is SIMILARITY_API_KEY.
+"""What commands need to query a service: its address is `--url`, else SIMILARITY_URL; its key, SIMILARITY_API_KEY.
 
 The output is the same as for an index. There is no option for the key, because other users can list the arguments of
 a process.
@@ -110,7 +110,7 @@ def connected(url: str) -> "Iterator[Client]":
     """Yield a client of the service at `url`, with the key of the environment.
 
     Raises:
-        InvalidInput: the client is not installed, the URL or the key is invalid, or the service wants a key.
+        InvalidInput: the client is not installed, the URL or the key is invalid, or the service requires a valid key.
     """
     try:
         from similarity.client import Client

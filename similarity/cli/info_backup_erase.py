@@ -110,7 +110,7 @@ def erase(
             return
         with work.audit.recorded(Action.ERASE, who=system_user(), company_id=company_id) as act:
             record = Eraser(work.index).accept(company_id)
-            # Opened now: a service that creates it later no longer finds the company.
+            # A workspace that a service creates after this line cannot have the company: the service finds it no more.
             workspace = open_existing_workspace(work.settings.index, os.environ)
             if workspace is not None:
                 also.enter_context(closing(workspace))
@@ -134,7 +134,7 @@ def erase(
 
 
 def ranker_lines(ranker: "Ranker | None") -> list[str]:
-    """Return the weights of a ranker as lines; without one, that there is none."""
+    """Return the weights of a ranker as lines; without a ranker, a line that says so."""
     if ranker is None:
         return ["ranker: none, hits are in the order of the cosine (python -m training.rank fits one)"]
     weights = {name: value for name, value in asdict(ranker).items() if isinstance(value, float)}

@@ -133,7 +133,7 @@ def _load(
     deleted: list[str] = []
     with opened(index, bundle, create=True) as work, LoadLease(work.index) as lease:
         record, who = work.audit, system_user()
-        now = utc_now()  # the version of its rows: later than that of every load before
+        now = utc_now()  # the version of the rows: later than the versions of all earlier loads
         loaded = work.bundle()
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
@@ -158,7 +158,7 @@ def _load(
             act.counts = report.counts
         promoted = not report.failed and promote_first(work.audited, generation)
         stats = work.index.stats(generation.name)
-    # The companies that the file lacks are deleted after those that its rows delete.
+    # The companies that the file lacks are deleted last, after the companies that its rows delete.
     _print_report(report, rejected, stats, promoted=promoted, missing=deleted[len(deleted) - report.missing :])
     if rejected.count:
         if not (is_first and promoted):
@@ -191,7 +191,7 @@ def _put_on_record(
 
 
 def print_warnings(report: "LoadReport", rejected: "RejectsFile") -> None:
-    """Print how many values were ignored, are ambiguous or were removed, the first of them, and where all are."""
+    """Print how many values were ignored, are ambiguous or were removed, the first warnings, and the file with all."""
     counted = (
         ("invalid value was", "invalid values were", "ignored in accepted companies", report.ignored_values),
         ("value was", "values were", "kept, but may mean something else", report.ambiguous_values),
@@ -238,7 +238,7 @@ def _by_field(counts: "Counter[str]") -> str:
 
 
 def _examples(ids: Sequence[str], count: int) -> str:
-    """Return the ids of the first of `count` companies."""
+    """Return the ids, which are the first of `count` companies, and how many more there are."""
     return ", ".join(ids) + (f" and {count - len(ids):,} more" if count > len(ids) else "")
 
 

@@ -52,7 +52,7 @@ app = typer.Typer(
 
 
 def version(*, shown: bool) -> None:
-    """Print the version of the package and end, if it is asked for."""
+    """Print the version of the package and end, if --version is given."""
     if shown:
         from importlib.metadata import version as version_of
 
@@ -79,7 +79,7 @@ def serve(
 
     SIMILARITY_SERVICE_ variables say what it allows: keys, limits, logs (docs/service-settings.md).
     """
-    # The wheel holds services/search of the checkout under a name of its own.
+    # In the wheel, the package services/search of the checkout has another name.
     package = "similarity.service" if find_spec("similarity.service") else "services.search"
     try:
         service = import_module(f"{package}.__main__")
@@ -94,7 +94,7 @@ def serve(
     service.serve(settings, service=service.service_settings(), host=host, port=port)
 
 
-# In the order of the help.
+# This order is the order of the commands in --help.
 app.add_typer(load_commands)
 app.add_typer(search_commands)
 app.command()(serve)

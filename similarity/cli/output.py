@@ -56,7 +56,7 @@ def show_facts(facts: Mapping[str, object], output: ListFormat) -> None:
 
 
 def width_of(stream: IO[str]) -> int | None:
-    """Return the width of a table in a file or a pipe, where no cell may be broken; None for that of the terminal."""
+    """Return a table's width: for a file or a pipe, wide enough to break no cell; None for the terminal's own width."""
     return None if stream.isatty() or "COLUMNS" in os.environ else WIDE
 
 

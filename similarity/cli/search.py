@@ -129,12 +129,12 @@ def _anchors(companies: Sequence[str], text: str | None, segment: int | None) ->
 
 
 def _filters(texts: Sequence[str], index: str | None, *, is_local: bool) -> "list[FieldFilter]":
-    """Return the filters of --filter. If one names an unknown field, the error names the nearest one of the index."""
+    """Return the filters of --filter. If a field is unknown, the error names the most similar field of the index."""
     from difflib import get_close_matches
 
     from similarity.index.filters import FILTER_FIELDS
     from similarity.ingest.file_columns import KnownAttributes
-    from similarity.search.filters.text import parse_filters
+    from similarity.search.queries.filter_texts import parse_filters
     from similarity.search.ranking_warnings import MIN_LIKENESS
 
     try:
@@ -175,7 +175,7 @@ def _shortlists(work: Opened, names: Sequence[str]) -> Mapping[str, Sequence[str
 def _similar_in_index(
     work: Opened, question: "Question", output: OutputFormat, *, skip_unknown: bool, names_bundle: bool
 ) -> None:
-    """Print a ranking. `names_bundle`: --bundle is given, which is checked also if no encoder is needed."""
+    """Print a ranking. `names_bundle`: whether --bundle is given; it is then checked even if no encoder is needed."""
     from similarity.search.errors import UnknownCompany
     from similarity.search.searcher import Searcher
 
@@ -263,13 +263,16 @@ def find(
 
 @search_commands.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="The Parquet file to write")],
+    file: Annotated[Path, typer.Argument(help="The file to write")],
     k: CountOption = 10,
     part: Annotated[str, typer.Option(help="Only this part of the companies, such as 3/16; all parts in turn")] = "1/1",
+    companies: Annotated[
+        bool, typer.Option("--companies", help="Write the companies themselves, as JSON lines for a load (.jsonl)")
+    ] = False,
     index: IndexOption = None,
 ) -> None:
     """Write the k nearest competitors of every company to a Parquet file."""
-    from similarity.search.export import export_neighbours, part_of
+    from similarity.search.export import export_companies, export_neighbours, part_of
     from similarity.upkeep.audit import refuse_audit_record
 
     number, parts = part_of(part)
@@ -277,6 +280,11 @@ def export(
         refuse_audit_record(work.settings, file)
         live = work.index.live()
         stats = work.index.stats(live.name)
+        if companies:
+            with progress("companies", stats.companies) as on_rows:
+                written = export_companies(work.index, live, file, on_rows=on_rows)
+            typer.echo(f"{written:,} companies written to {file}")
+            return
         total = stats.companies - stats.without_vector
         with progress("companies", total // parts) as on_rows:
             rows = export_neighbours(work.index, live, file, k=k, part=(number, parts), on_rows=on_rows)

@@ -188,7 +188,7 @@ def skipped(unknown: Sequence[str], *, skip: bool) -> Sequence[str]:
 
 
 def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream: IO[str] | None = None) -> None:
-    """Print lines to `stream` (by default standard output); an empty table only if it has a title."""
+    """Print lines to `stream`, by default standard output. A table without lines is printed only if it has a title."""
     stream = stream or sys.stdout
     if output is OutputFormat.JSON:
         json.dump([line.row() for line in lines], stream, ensure_ascii=False, indent=2)
@@ -228,7 +228,7 @@ def _table(lines: Sequence[Line], title: str, *, width: int) -> Table:
     table.add_column("country", max_width=None if width == WIDE else 13)
     if width >= ENOUGH_FOR_INDUSTRY:
         table.add_column("industry", max_width=None if width == WIDE else 20)
-    # An id is copied: a long one goes on in the next line, as a long name does, and none is cut.
+    # People copy ids, so a long id is not cut: it is wrapped to the next line, as a long name is.
     table.add_column("id", overflow="fold", style="dim")
     for line in lines:
         about = line.company

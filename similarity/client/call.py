@@ -91,7 +91,7 @@ def lines_reader(kind: type[Answer]) -> Callable[[Reply], tuple[Answer, ...]]:
 
 
 def read_text(reply: Reply) -> str:
-    """Return the body of a reply as text, without a byte order mark. Raises UnreadableAnswer."""
+    """Return the body of a reply as text, without a byte order mark. Raises UnreadableAnswer if it is not UTF-8."""
     try:
         return reply.body.decode("utf-8-sig")
     except UnicodeDecodeError as error:

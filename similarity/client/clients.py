@@ -162,8 +162,8 @@ class Client(Methods[httpx2.Client]):
     def bulk(self, changes: Iterable[Change], *, at_once: int = writes.LINES_PER_REQUEST) -> Iterator[LineResult]:
         """Send many changes, `at_once` per request, and yield the result of each, in order.
 
-        Requests are sent only while you iterate over the results. NaN is sent as null, no value. A change that has no
-        JSON form is not sent; its result is `rejected`, and the others go on.
+        Requests are sent only while you iterate over the results. NaN is sent as null (no value). A change that has no
+        JSON form is not sent: its result is `rejected`. The other changes are sent.
         """
         for part in writes.bulk(changes, at_once=at_once):
             yield from part if isinstance(part, tuple) else self.send(part)
@@ -229,7 +229,7 @@ class AsyncClient(Methods[httpx2.AsyncClient]):
     async def bulk(
         self, changes: Iterable[Change], *, at_once: int = writes.LINES_PER_REQUEST
     ) -> AsyncIterator[LineResult]:
-        """Send many changes, `at_once` per request, and yield the result of each, in order.
+        """Send many changes, `at_once` per request, and yield the result of each, in order; see `Client.bulk`.
 
         Requests are sent only while you iterate over the results.
         """

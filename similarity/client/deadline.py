@@ -53,7 +53,7 @@ def _bound_stream(stream: Any) -> None:
 
 
 def _remaining(timeout: float | None) -> float | None:
-    """Return the shorter of `timeout` and the time until the deadline."""
+    """Return the shorter of `timeout` and the time until the deadline. Raises ReadTimeout if that has passed."""
     until = _deadline.get(None)
     if until is None:
         return timeout

@@ -41,7 +41,7 @@ class StandingVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPair:
-    """Two texts and the label on which `users` people agree; `label` is empty if they disagree."""
+    """Two texts and the label on which `users` people agree; empty if they disagree or one is unsure."""
 
     text_a: str
     text_b: str
@@ -106,7 +106,7 @@ def feedback(
 
 
 def verdicts(anchor: str, *, who: Literal["mine", "all"] = "mine") -> Call[tuple[StandingVerdict, ...]]:
-    """Return the latest verdict of each user on each pair with this anchor, newest first."""
+    """Return the caller's latest verdict on each pair with this anchor, newest first; with `all`, also other users'."""
     path = path_of("feedback", parameters={"anchor": anchor, "who": who})
     return Call("GET", path, json_reader(tuple[StandingVerdict, ...], member="verdicts"))
 
@@ -114,18 +114,18 @@ def verdicts(anchor: str, *, who: Literal["mine", "all"] = "mine") -> Call[tuple
 def history(
     *, anchor: str | None = None, user: str | None = None, limit: int | None = None, cursor: str | None = None
 ) -> Call[EventsPage]:
-    """Return all events, newest first: of one anchor, of one user, or all."""
+    """Return one page of the events, newest first. `anchor`: only pairs with this company. `user`: only this user's."""
     parameters = {"anchor": anchor, "user": user, "limit": limit, "cursor": cursor}
     return Call("GET", path_of("feedback", parameters=parameters), json_reader(EventsPage))
 
 
 def pairs() -> Call[tuple[LabelledPair, ...]]:
-    """Return the labelled pairs that training reads: one for each pair of companies with a verdict."""
+    """Return the pairs that training reads: one for each pair of companies with a verdict, also without a label."""
     path = path_of("feedback", "pairs", parameters={"format": "jsonl"})
     return Call("GET", path, lines_reader(LabelledPair), accept=NDJSON)
 
 
 def next_to_label(*, k: int | None = None, anchor: str | None = None) -> Call[tuple[Suggestion, ...]]:
-    """Return the pairs whose labels are worth most, best first: for `anchor`, or for the most recent queries."""
+    """Return the pairs whose labels are worth most, best first: for `anchor`, or for recently used anchors."""
     path = path_of("feedback", "next", parameters={"k": k, "anchor": anchor})
     return Call("GET", path, json_reader(tuple[Suggestion, ...], member="pairs"))

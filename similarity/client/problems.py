@@ -35,8 +35,8 @@ class UnreadableAnswer(SimilarityError):
 class Problem(SimilarityError):
     """An error response. `kind` is the type of problem (`unknown-company`), `detail` says what to do.
 
-    `request_id`: finds the request in the service's log. `members`: those of the problem document.
-    `retry_after`: seconds to wait before the next attempt, as the service demands. `otherwise` is the detail if the
+    `request_id`: finds the request in the service's log. `members`: the members of the problem document.
+    `retry_after`: seconds to wait before the next attempt, as the service demands. `otherwise`: the detail if the
     document has none.
     """
 
@@ -113,7 +113,7 @@ class Unauthorized(Problem):
 
 
 class Forbidden(Problem):
-    """403: not allowed: the API key lacks the right, or the service accepts no writes (`kind`)."""
+    """403: the API key lacks the right, or the service accepts no writes; `kind` says which."""
 
 
 class CursorExpired(Problem):
@@ -150,7 +150,7 @@ BY_STATUS: Mapping[int, type[Problem]] = {
 def problem_of(
     document: object, *, status: int, request_id: str = "", retry_after: float | None = None, otherwise: str = ""
 ) -> Problem:
-    """Return the exception for a problem document, or for something else that came in place of one."""
+    """Return the exception for an error response; `document` is its decoded body, which may be no problem document."""
     members = document if isinstance(document, Mapping) else {}
     fallback = InternalFailure if status >= 500 else Problem
     chosen = BY_KIND.get(_kind(members)) or BY_STATUS.get(status, fallback)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
 from similarity.client.problems import Problem, problem_of
-from similarity.client.question import Anchor, Question, QuestionOptions
+from similarity.client.question import Anchor, Question, QuestionOptions, several
 from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking, Reason, Segment
 
 
@@ -34,7 +34,7 @@ class StoredCompany:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanySegments(StoredCompany):
-    """A company and the lines of business in its description; no `segments` if it is about one."""
+    """A company and the lines of business in its description; no `segments` if it is short or about one business."""
 
     segments: tuple[Segment, ...] = ()
 
@@ -116,7 +116,7 @@ class MapPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanyMap:
-    """Anchors, negatives and hits in two dimensions; `explained` is the share of the variance that these show."""
+    """Anchors, negatives and hits in two dimensions, which show the share `explained` of the variance."""
 
     points: tuple[MapPoint, ...]
     explained: float = 0.0
@@ -170,9 +170,9 @@ def similar(*anchors: str | Anchor, **options: Unpack[QuestionOptions]) -> Call[
     """Return the competitors of one company, or of several together.
 
     Each anchor is a company's id, domain, name or alias, or an `Anchor` with a weight. Options are
-    those of `QuestionOptions`: negatives, country, industry, tag, filters, exclude, exclude_lists, rank, mode,
-    min_probability, k, reasons, fields, cursor. If some anchors are unknown, they are listed in
-    `Ranking.misses`; if all are, `UnknownCompany` is raised.
+    those of `QuestionOptions`: negatives, country, industry, tag, filters, exclude, exclude_lists, rank, resolve,
+    min_probability, k, reasons, fields, cursor. If some anchors cannot be resolved, they are listed in
+    `Ranking.misses`; if none can, a `Problem` such as `UnknownCompany` is raised.
     """
     return ask(Question.about(*anchors, **options))
 
@@ -185,7 +185,7 @@ def similar_text(text: str, **options: Unpack[QuestionOptions]) -> Call[Ranking]
 def table(question: Question | str) -> Call[str]:
     """Return one page of hits as CSV. A cell that a spreadsheet would run as a formula begins with an apostrophe.
 
-    References that name no company, and what else could not be done, become warnings (`warnings.warn`).
+    References that match no company, and the warnings of the ranking, become warnings (`warnings.warn`).
     """
     body = as_json(_question(question).body())
     return Call("POST", "/similar", _read_table, body=body, accept=CSV)
@@ -216,7 +216,7 @@ def locate(reference: str, question: Question | str) -> Call[LocatedCompany]:
 
 
 def find(query: str, *, limit: int | None = None) -> Call[FoundCompanies]:
-    """Return companies found by domain, by the start of a name or alias, then by words."""
+    """Return companies found by id, domain, name or alias, then by the start of a name or alias, then by words."""
     path = path_of("companies", parameters={"q": query, "limit": limit})
     return Call("GET", path, json_reader(FoundCompanies))
 
@@ -238,12 +238,12 @@ def company(reference: str, *, resolve: Literal["exact", "id"] | None = None) ->
 
 def match(rows: Sequence[MatchRow]) -> Call[tuple[MatchedRow, ...]]:
     """Return the match of each of up to 5,000 rows of names or domains, with its confidence."""
-    body = as_json({"rows": [{"name": row} if isinstance(row, str) else dict(row) for row in rows]})
+    body = as_json({"rows": [{"name": row} if isinstance(row, str) else dict(row) for row in several(rows)]})
     return Call("POST", "/match", json_reader(tuple[MatchedRow, ...], member="rows"), body=body)
 
 
 def map_of(question: Question | str) -> Call[CompanyMap]:
-    """Return the anchors and hits of a query, or of the query for one company, in two dimensions."""
+    """Return the anchors, negatives and hits of a query in two dimensions; a str is the query for one company."""
     return Call("POST", "/map", json_reader(CompanyMap), body=as_json(_question(question).body()))
 
 

@@ -95,14 +95,14 @@ class Question:
         """Return the query for competitors of `anchors`, each a company's id, domain, name or alias, or an `Anchor`."""
         given: dict[str, Any] = dict(options)
         short = [
-            FieldFilter(field=field, any_of=_several(values))
+            FieldFilter(field=field, any_of=several(values))
             for option, field in SHORT_FILTERS.items()
             if (values := given.pop(option, ()))
         ]
         given["filters"] = (*short, *given.get("filters", ()))
-        given["negatives"] = _anchors(_several(given.get("negatives", ())))
+        given["negatives"] = _anchors(several(given.get("negatives", ())))
         for option in ("exclude", "exclude_lists", "fields"):
-            given[option] = _several(given.get(option, ()))
+            given[option] = several(given.get(option, ()))
         return cls(anchors=_anchors(anchors), **given)
 
     def after(self, ranking: "Ranking") -> "Question | None":
@@ -126,7 +126,7 @@ def _anchors(references: Sequence[str | Anchor]) -> tuple[Anchor, ...]:
     return tuple(each if isinstance(each, Anchor) else Anchor(company=each) for each in references)
 
 
-def _several(items: Any) -> tuple[Any, ...]:
+def several(items: Any) -> tuple[Any, ...]:
     """Return a tuple of one or several items. A str is one item, although it is a sequence."""
     return (items,) if isinstance(items, str | Anchor) else tuple(items)
 

@@ -28,7 +28,7 @@ class CompanyRecord(CompanyReference):
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
     def as_company(self) -> Company:
-        """Return it as a `Company`, as `put` takes it. Raises InvalidCompany if a required field is empty."""
+        """Return a `Company` with these fields, for `put`. Raises InvalidCompany if a required field is empty."""
         return Company(**{each.name: getattr(self, each.name) for each in fields(self)})
 
 
@@ -72,7 +72,7 @@ class AskedAnchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """A reference that was not found or that several companies match: its `role` in the query, and the `problem`.
+    """A reference that no company or several match, or with too few words: its `role` in the query, and the `problem`.
 
     `suggestions` are companies with similar names.
     """
@@ -147,8 +147,8 @@ class Hit:
 class Ranking:
     """Competitors in the order of `rank`, all from one `generation`.
 
-    `misses`: anchors, negatives and exclusions that match no company, or several. `next_cursor`: for the next page;
-    None on the last page. `approximate`: if true, some nearer companies may be missing.
+    `misses`: references that match no company or several, or have too few words. `next_cursor`: for the next page; None
+    on the last page. `approximate`: if true, some nearer companies may be missing.
     """
 
     hits: tuple[Hit, ...]

@@ -20,12 +20,12 @@ RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 class Retries:
     """The limits of the retries of a call; times in seconds.
 
-    Pauses are an exponential back-off with full jitter (`similarity.backoff`) from `first_pause` to
-    `longest_pause`, in addition to a `Retry-After` of the service. All attempts end within `deadline`; if the next
-    pause would pass it, the last error is raised at once.
+    Pauses are random, up to a limit that doubles from `first_pause` to `longest_pause` (`similarity.backoff`). A
+    `Retry-After` of the service is added to them. All attempts end within `deadline`; if the next pause would pass it,
+    the last error is raised at once.
 
     Raises:
-        InvalidInput: there is less than one attempt, or a time is not above 0.
+        InvalidInput: there is less than one attempt, the deadline is not above 0, or a pause is below 0.
     """
 
     attempts: int = 4
@@ -54,7 +54,7 @@ class Attempts:
         return max(self.until - self._clock(), 0.001)
 
     def pause_after(self, error: Problem | Unreachable) -> float:
-        """Return the seconds to wait before the next attempt. Raises `error` if there is to be none."""
+        """Return the seconds to wait before the next attempt. Raises `error` if there is none."""
         demanded = 0.0
         if isinstance(error, Problem):
             if error.status not in RETRIED_STATUSES:
@@ -85,7 +85,7 @@ def problem_from_reply(reply: Reply) -> Problem:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds in `Retry-After`. A date there is relative to the `Date` of the same reply."""
+    """Return the seconds in `Retry-After`, None without valid ones; a date counts from the `Date` of the same reply."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value)

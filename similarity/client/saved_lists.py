@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from similarity.client.call import Call, as_json, json_reader, path_of
-from similarity.client.question import Question, Rank
+from similarity.client.question import Question, Rank, several
 from similarity.client.ranking import CompanyReference, Ranking
 from similarity.company import AttributeValue
 
@@ -17,8 +17,8 @@ class SavedList:
 
     `question`: the query as JSON; None for a shortlist. `companies` and `size`: the ids on a shortlist, and their
     number; None for a query. In the result of `lists`, a long `question` or `companies` is None, too. `new`: number of
-    hits that are new to the caller; None if it was not requested, if the query failed, or if the queries before it took
-    too long.
+    hits that are new to the caller; None if it was not requested, if the query failed, or if the queries of earlier
+    lists took too long.
     """
 
     name: str
@@ -35,9 +35,9 @@ class SavedList:
 class Member(CompanyReference):
     """A company on a shortlist, or one that a shortlist is compared with.
 
-    `deleted`: the index no longer holds it, and only its id is known. If the request names a company, `rank`, `score`,
-    `probability`, and the caller's `verdict` and `note` are those of the pair of both. `rank` and `probability` are
-    None if the ranking of the named company does not reach as far as this one.
+    `deleted`: the index no longer holds it, and only its id is known. If the request names a company, `rank`, `score`
+    and `probability` are from the ranking for that company, and `verdict` and `note` are the caller's on the pair.
+    `rank` and `probability` are None if that ranking does not reach this company.
     """
 
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
@@ -101,18 +101,18 @@ def save_list(name: str, question: Question) -> Call[SavedList]:
 
 def save_shortlist(name: str, companies: Sequence[str]) -> Call[SavedList]:
     """Save a set of companies (ids, domains, names or aliases) under a name, in place of an earlier list."""
-    body = as_json({"companies": list(companies)})
+    body = as_json({"companies": several(companies)})
     return Call("PUT", path_of("lists", name), json_reader(SavedList), body=body)
 
 
 def change_shortlist(name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Call[SavedList]:
-    """Add companies to a shortlist, and remove ids from it; changes of others at the same time are kept."""
-    body = as_json({"add": list(add), "remove": list(remove)})
+    """Add companies to a shortlist and remove others, by id, domain, name or alias; changes of others stay."""
+    body = as_json({"add": several(add), "remove": several(remove)})
     return Call("POST", path_of("lists", name, "companies"), json_reader(SavedList), body=body)
 
 
 def shortlist(name: str, *, company: str | None = None, rank: Rank | None = None) -> Call[tuple[Member, ...]]:
-    """Return the companies of a shortlist; with `company`, also their places in its ranking by `rank`."""
+    """Return the companies of a shortlist; with `company`, also their places in the ranking for it by `rank`."""
     path = path_of("lists", name, "companies", parameters={"company": company, "rank": rank})
     return Call("GET", path, json_reader(tuple[Member, ...], member="companies"))
 
@@ -148,6 +148,6 @@ def list_hits(
 
 
 def looked(name: str, *, ids: Sequence[str] | None = None) -> Call[Look]:
-    """Store which hits of a list the caller has seen, in place of the last look: `ids`, by default its current hits."""
-    body = as_json({} if ids is None else {"ids": list(ids)})
+    """Store which hits of a list the caller has seen, in place of the last look: `ids`, by default all current ones."""
+    body = as_json({} if ids is None else {"ids": several(ids)})
     return Call("POST", path_of("lists", name, "looked"), json_reader(Look), body=body)

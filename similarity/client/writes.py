@@ -177,7 +177,7 @@ def _members(change: Change) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a data frame as one of JSON: NaN, which stands for a missing value there, becomes null."""
+    """Return a value of a data frame as a JSON value: NaN, which is a missing value in a data frame, becomes null."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

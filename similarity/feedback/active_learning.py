@@ -23,7 +23,7 @@ NOTABLE_DISAGREEMENT = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A hit of an anchor, with its ranks by cosine and by the second stage; None if a rank is below their depth."""
+    """A hit of an anchor, with its ranks by cosine and by the second stage; None if a ranking does not contain it."""
 
     anchor: str
     hit: str
@@ -68,7 +68,7 @@ def candidates_of(
 def most_worth_labelling(
     candidates: Iterable[Candidate], *, judged: Container[Pair], depth: int, k: int
 ) -> list[Suggestion]:
-    """Return the k pairs whose labels are worth most, best first; ties by ids. Each unordered pair once.
+    """Return the k pairs whose labels are worth most, best first; ties by ids. Each unordered pair occurs once.
 
     `judged`: pairs (of sorted ids) that anybody has judged. `depth`: number of hits of each ranking.
     """

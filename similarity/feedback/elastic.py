@@ -1,13 +1,14 @@
 """The workspace on Elasticsearch: two indices, which all replicas of the service share.
 
 A read refreshes its index first, so that it sees all earlier writes of all processes. This is cheap enough, because
-people write verdicts and lists rarely. Each write gives the id of its document, so it can be repeated if its response
-is lost. Such writes use `Cluster.retrying`.
+people write verdicts and lists rarely. A write that saves a document gives its id, so it can be repeated if its
+response is lost (`Cluster.retrying`). Deletes and conditional changes are sent only once.
 
 There are no transactions, so the mark of erasures is compared after a save: an erasure changes the mark before it
-searches. If the mark is the same, the erasure's search comes after the save and finds it; otherwise the save is undone.
+searches. If the mark is the same, an erasure that comes later finds the saved document; otherwise the save is undone.
 """
 
+import json
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -99,6 +100,9 @@ class ElasticWorkspace:
     def lists(self) -> list[SavedList]:
         return [mapping.list_of(hit["_source"]) for hit in self._listed({"kind": "list"})]
 
+    def list_lengths(self) -> dict[str, int]:
+        return {saved.name: len(json.dumps(saved.question)) for saved in self.lists()}
+
     def saved_list(self, name: str) -> SavedList:
         source = self._list_document(document_id("list", name))
         if source is None:
@@ -109,6 +113,9 @@ class ElasticWorkspace:
         self._make_ready()
         if not self._delete(document_id("list", name)):
             raise unknown_list(name)
+        self._remove_looks(name)
+
+    def _remove_looks(self, name: str) -> None:
         while looks := list(self._listed({"kind": "look", "name": name})):
             for look in looks:
                 self._delete(look["_id"])
@@ -127,7 +134,7 @@ class ElasticWorkspace:
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
         self._make_ready()
-        # Before the search, see above.
+        # The mark must change before the search; see the module's docstring.
         self._write(MARK_DOCUMENT, {"kind": "erasure mark", "name": secrets.token_hex(16)})
         return Forgotten(
             events=self._forget_events(names.id),
@@ -176,7 +183,7 @@ class ElasticWorkspace:
         self._is_ready = True
 
     def _list_document(self, key: str) -> Mapping[str, Any] | None:
-        """Return the newest source of a list or look; None if it does not exist."""
+        """Return the newest source of a list, a look or the mark; None if it does not exist."""
         self._make_ready()
         return self._cluster.documents(self._lists, [key], vectors=False).get(key)
 
@@ -192,11 +199,14 @@ class ElasticWorkspace:
         }
         return chain.from_iterable(self._cluster.pages(self._lists, query))
 
-    def _delete(self, key: str) -> bool:
-        """Delete a list or look; return whether it existed. Sent once, because a repetition would not find it."""
+    def _delete(self, key: str, **unchanged: Any) -> bool:
+        """Delete a list or look; return whether it existed and was `unchanged`.
+
+        The request is sent once: another would not find it.
+        """
         with self._cluster.explained():
-            client = self._cluster.client.options(ignore_status=NOT_FOUND)
-            return bool(client.delete(index=self._lists, id=key).meta.status != NOT_FOUND)
+            client = self._cluster.client.options(ignore_status=(NOT_FOUND, CONFLICT))
+            return client.delete(index=self._lists, id=key, **unchanged).meta.status not in {NOT_FOUND, CONFLICT}
 
     def _forget_events(self, company_id: str) -> int:
         """Delete all events about the company; return their number."""
@@ -209,12 +219,12 @@ class ElasticWorkspace:
         return deleted
 
     def _forget_in_lists(self, names: CompanyNames) -> int:
-        """Remove the company from all lists; return the number of changes. Repeated while a list is saved meanwhile."""
+        """Remove the company from all lists; return the number of changes. Repeated if a list is saved meanwhile."""
         changed = 0
         for _ in range(MAX_ROUNDS):
             has_conflict = False
             renamed = renamed_lists(self.lists(), names)
-            # Renamed last: a call after an interrupted one must still find the new names for the queries.
+            # Rename lists last: if this call is interrupted, the next one needs the old names to change the queries.
             for hit in (
                 hit
                 for is_renamed in (False, True)
@@ -228,9 +238,11 @@ class ElasticWorkspace:
                 if cleaned is None:
                     with suppress(UnknownList):
                         self.remove_list(saved.name)
-                elif cleaned.name != saved.name and not has_conflict:
-                    self._rename(saved, cleaned)
-                elif cleaned.name != saved.name or not self._replace(self._lists, hit, mapping.list_source(cleaned)):
+                elif cleaned.name != saved.name:
+                    if has_conflict or not self._rename(hit, cleaned):
+                        has_conflict = True
+                        continue
+                elif not self._replace(self._lists, hit, mapping.list_source(cleaned)):
                     has_conflict = True
                     continue
                 changed += 1
@@ -240,13 +252,20 @@ class ElasticWorkspace:
             f"{names.id} is not erased from all lists, because lists were saved at the same time; erase it again"
         )
 
-    def _rename(self, saved: SavedList, renamed: SavedList) -> None:
-        """Rename a list and its looks. If a call is interrupted, a second call completes it."""
+    def _rename(self, hit: Mapping[str, Any], renamed: SavedList) -> bool:
+        """Rename the list of a hit and its looks. If the list was changed after the search, return False.
+
+        If a call is interrupted, a second call completes it.
+        """
+        name = hit["_source"]["name"]
         self.save_list(renamed)
-        for hit in self._listed({"kind": "look", "name": saved.name}):
-            self.add_look(replace(mapping.look_of(hit["_source"]), list_name=renamed.name))
-        with suppress(UnknownList):
-            self.remove_list(saved.name)
+        for look in self._listed({"kind": "look", "name": name}):
+            self.add_look(replace(mapping.look_of(look["_source"]), list_name=renamed.name))
+        if not self._delete(hit["_id"], **_unchanged(hit)) and self._list_document(hit["_id"]) is not None:
+            self.remove_list(renamed.name)  # its code depends on the time of the change
+            return False
+        self._remove_looks(name)
+        return True
 
     def _is_erased(self, since: str | None) -> bool:
         """Return whether an erasure began to search after the mark `since`."""
@@ -266,23 +285,23 @@ class ElasticWorkspace:
     def _write(self, key: str, source: Body, since: str | None = None) -> bool:
         """Write a list, a look or the mark; return whether it is new.
 
-        Raises ErasedMeanwhile if there was an erasure after the mark `since`; what was written is then deleted.
+        Raises ErasedMeanwhile if there was an erasure after the mark `since`; the written document is then deleted.
         """
         with self._cluster.explained():
             answer = self._cluster.retrying.index(index=self._lists, id=key, document=source)
         if self._is_erased(since):
             written = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
             with self._cluster.explained():
-                # A newer version is another's save, or without the company.
+                # A newer version was saved by another user, or lacks the company already: it stays.
                 client = self._cluster.client.options(ignore_status=[CONFLICT, NOT_FOUND])
                 client.delete(index=self._lists, id=key, **written)
             raise erased_meanwhile()
         return bool(answer["result"] == "created")
 
     def _forget_in_notes(self, names: CompanyNames) -> int:
-        """Empty the notes that contain a name of the company; return their number.
+        """Empty the free texts of events that contain a name of the company; return the number of changed events.
 
-        Notes are not indexed, so every event is read.
+        Free texts are not indexed, so every event is read.
         """
         query = {**mapping.events_query(size=PAGE_EVENTS), "seq_no_primary_term": True}
         cleared = 0
@@ -311,10 +330,14 @@ class ElasticWorkspace:
     def _replace(self, index: str, hit: Mapping[str, Any], source: Body) -> bool:
         """Replace the document of a hit. If the document was changed after the search, return False.
 
-        Sent once: a repetition would find the change of the first attempt.
+        The request is sent once: a repetition would find the change of the first attempt.
         """
         with self._cluster.explained():
             client = self._cluster.client.options(ignore_status=CONFLICT)
-            unchanged = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
-            answer = client.index(index=index, id=hit["_id"], document=source, **unchanged)
+            answer = client.index(index=index, id=hit["_id"], document=source, **_unchanged(hit))
         return bool(answer.meta.status != CONFLICT)
+
+
+def _unchanged(hit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a request that fails if the document of a hit was changed after the search."""
+    return {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}

@@ -10,7 +10,7 @@ from similarity.index.name_hashes import CompanyNames
 
 
 def forgotten_event(event: FeedbackEvent, names: CompanyNames) -> FeedbackEvent:
-    """Return an event about other companies without free texts that contain a name.
+    """Return an event about other companies, without the free texts that contain a name of the erased company.
 
     Clients may send any text as the note, and as the names of generation and bundle.
     """
@@ -23,7 +23,7 @@ def forgotten_event(event: FeedbackEvent, names: CompanyNames) -> FeedbackEvent:
 
 
 def renamed_lists(lists: Iterable[SavedList], names: CompanyNames) -> dict[str, str]:
-    """Return the new names, by their old ones, of the lists whose names contain a name: "list" and a unique code."""
+    """Return the new name ("list" and a unique code) of each list whose name contains a name, by its old name."""
     return {
         saved.name: f"list {names.pseudonym(f'{saved.name} {microseconds(saved.saved_at)}')}"
         for saved in lists
@@ -34,7 +34,7 @@ def renamed_lists(lists: Iterable[SavedList], names: CompanyNames) -> dict[str, 
 def forgotten_list(saved: SavedList, names: CompanyNames, renamed: Mapping[str, str]) -> SavedList | None:
     """Return a list without a company; None if no anchor remains; the same object if the company is not in it.
 
-    `renamed`: the `renamed_lists` of the workspace. A shortlist stays even if it is empty then.
+    `renamed`: the `renamed_lists` of the workspace. A shortlist stays even if it becomes empty.
     """
     name, question = renamed.get(saved.name, saved.name), forgotten_question(saved.question, names, renamed)
     if question is None:
@@ -47,13 +47,13 @@ def forgotten_question(
 ) -> Mapping[str, Any] | None:
     """Return the query without a company; None if no anchor remains; the same object if the company is not in it.
 
-    Removed are anchors and negatives that are this company or a text with its name, and values of `exclude` and of
-    filters with its name. A filter without remaining values is removed, and so is a filter on an attribute whose name
-    contains the company's name. An ordinary word, such as the industry Energy, is treated as a name only where a
-    company is expected: in `exclude` and in filters on domains.
+    Anchors and negatives are removed if they are this company or a text with its name. Values of `exclude` and of
+    filters are removed if they contain its name. A filter without values and limits is removed, and so is a filter on
+    an attribute whose name contains the company's name. An ordinary word, such as the industry Energy, is treated as a
+    name only where a company is expected: in `exclude` and in filters on domains.
 
-    From a shortlist the id is removed. Names of other lists in `exclude_lists` follow `renamed`. The name of a list
-    that no longer exists becomes a code, so that the query still fails instead of returning what was to be excluded.
+    The id is removed from a shortlist. Names of other lists in `exclude_lists` follow `renamed`. If such a list no
+    longer exists, its name becomes a code: the query still fails instead of returning companies that it excluded.
     """
 
     def is_it(anchor: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ Label: TypeAlias = Literal["positive", "negative", ""]
 """The label in a file of pairs; empty: unlabelled."""
 
 LatestVerdicts: TypeAlias = Mapping[Pair, Mapping[str, FeedbackEvent]]
-"""The latest event of each user, by pair and user, without withdrawn verdicts and without pairs that then have none."""
+"""The latest event of each user, by pair and user, without withdrawn verdicts; pairs without any event are left out."""
 
 LABELS: Mapping[Verdict, Label] = {Verdict.COMPETITOR: "positive", Verdict.NOT_COMPETITOR: "negative"}
 # Not named company_a and company_b: from columns of those names, training reads ids and ignores the texts.
@@ -30,7 +30,7 @@ ID_COLUMNS = ("company_a", "company_b", "label", "users", "judged_at")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """Two companies that `users` people have judged. `anchor` and `hit`: those of the newest verdict.
+    """Two companies that `users` people have judged. `anchor` and `hit`: as in the newest verdict.
 
     `label` is empty if the users disagree or one of them is unsure.
     """

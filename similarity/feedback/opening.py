@@ -32,7 +32,7 @@ def open_workspace(target: str, environ: Mapping[str, str]) -> Workspace:
 
 
 def open_existing_workspace(target: str, environ: Mapping[str, str]) -> Workspace | None:
-    """Return the workspace of the index at `target`; None if its file does not exist, so that it is empty.
+    """Return the workspace of the index at `target`; None if its file does not exist: it is empty.
 
     Raises:
         InvalidInput: as `open_workspace`.

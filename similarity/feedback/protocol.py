@@ -3,7 +3,7 @@
 A workspace belongs to an index, but not to a generation: promote, rollback and retire do not change it. It holds
 
 - **feedback**: append-only events, each with the verdict of one user on one pair of companies. Only the latest event
-  of a user and a pair is valid, and none if that withdraws the verdict (`similarity.feedback.labels`);
+  of a user and a pair is valid; if it withdraws the verdict, no event is (`similarity.feedback.labels`);
 - **lists**: saved queries or sets of companies with a name, shared by all users of the index;
 - **looks**: the hits of a list that a user has seen, so that new hits can be marked at the next look.
 
@@ -41,7 +41,7 @@ class EventConflict(SimilarityError):
 
 
 class ErasedMeanwhile(SimilarityError):
-    """An erasure searched the workspace after the mark that a save was given. Nothing is saved."""
+    """An erasure searched the workspace after the mark that was passed to a save. Nothing is saved."""
 
 
 class UnknownList(SimilarityError):
@@ -56,7 +56,7 @@ class Verdict(StrEnum):
     UNSURE = "unsure"
     """The user cannot decide: the pair gets no label, whatever the verdicts of others."""
     WITHDRAWN = "withdrawn"
-    """The user's earlier verdict on this pair is deleted."""
+    """The user's earlier verdict on this pair no longer counts; its event stays in the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class FeedbackEvent:
 
     Raises:
         InvalidCompany: `anchor` or `hit` is not a valid company id.
-        InvalidInput: both are the same, or a text is empty or too long.
+        InvalidInput: both are the same, a text is too long, or the id or the user is empty or has control characters.
     """
 
     id: str
@@ -120,6 +120,9 @@ class SavedList:
     `question`: the service's query as JSON. `forget_company` reads these members of it: `anchors` and `negatives`
     (objects with a `company` or a `text`), `exclude` (a list of companies), `exclude_lists` (names of shortlists), and
     `filters` (objects with `any_of` and `none_of`). A shortlist has the only member `companies`, a list of ids.
+
+    Raises:
+        InvalidInput: the name or the user is empty, too long, or has control characters.
     """
 
     name: str
@@ -139,7 +142,11 @@ class SavedList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The hits of the list `list_name` that `user` saw at the last look, at most `MAX_SEEN`."""
+    """The hits of the list `list_name` that `user` saw at the last look.
+
+    Raises:
+        InvalidInput: there are more than `MAX_SEEN` hits, or the user is empty, too long, or has control characters.
+    """
 
     list_name: str
     user: str
@@ -167,17 +174,17 @@ class Workspace(Protocol):
 
     A save with `since`, a mark from `erasure_mark`, raises ErasedMeanwhile and saves nothing if an erasure searched the
     workspace after that mark. A caller that takes the mark before it looks up companies therefore never saves a
-    company that was erased in between: the erasure finds what was saved before its search, refuses what was looked up
-    before it, and after it the company is unknown.
+    company that was erased in between. An erasure finds a company that was saved before its search. A later save is
+    refused if the mark is older than the search; if the mark is newer, the look-up does not find the company.
     """
 
     def erasure_mark(self) -> str:
         """Return a mark that is different after every `forget_company`, in all processes."""
 
     def add_event(self, event: FeedbackEvent, *, since: str | None = None) -> FeedbackEvent:
-        """Append an event and return it; if an equal event of this user and id is stored, return that one.
+        """Append an event and return it; if an event that it `repeats` is stored, return the stored one.
 
-        Raises EventConflict if a different event is stored with them.
+        Raises EventConflict if a different event with this user and id is stored.
         """
 
     def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
@@ -201,6 +208,9 @@ class Workspace(Protocol):
     def lists(self) -> list[SavedList]:
         """Return all lists, by name."""
 
+    def list_lengths(self) -> dict[str, int]:
+        """Return how many characters of JSON the question of each list has, by the list's name."""
+
     def saved_list(self, name: str) -> SavedList:
         """Return the list of this name. Raises UnknownList if there is none."""
 
@@ -219,11 +229,10 @@ class Workspace(Protocol):
     def forget_company(self, names: CompanyNames) -> Forgotten:
         """Erase a company: events about it, its names in notes and lists, and its id in looks.
 
-        A saved query without another anchor is removed; a list whose own name contains a name is renamed
-        (`forgetting`), and queries that exclude it are changed to its new name. A
-        note that contains a name is emptied; its verdict on other companies is kept. Erase the company from the index
-        first, or it may be judged again meanwhile. Changes the `erasure_mark`. The removed data is on the disk until
-        `compact`.
+        A saved query without another anchor is removed. A list is renamed if its name contains a name of the company
+        (`forgetting`), and queries that exclude the list are changed to the new name. A note that contains a name is
+        emptied; its verdict on other companies is kept. Erase the company from the index first, or it may be judged
+        again meanwhile. Changes the `erasure_mark`. The removed data is on the disk until `compact`.
         """
 
     def compact(self) -> bool:

@@ -38,10 +38,10 @@ def erased_meanwhile() -> ErasedMeanwhile:
 
 
 def retry_if_erased(save: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that reads the erasure mark, looks companies up and saves: after an erasure it starts again.
+    """Decorate a function that reads the erasure mark, looks up companies and saves: call it again after an erasure.
 
-    It must save no text of its caller: the erasure has searched all texts for the company already, and forgets its
-    names. Raises ErasedMeanwhile after TRIES_BESIDE_ERASURES.
+    The function must save no text of its caller: the text may name the erased company, and the erasure has already
+    searched all texts. Raises ErasedMeanwhile after TRIES_BESIDE_ERASURES calls.
     """
 
     @wraps(save)
@@ -56,7 +56,7 @@ def retry_if_erased(save: Callable[P, R]) -> Callable[P, R]:
 
 def unknown_list(name: str) -> UnknownList:
     """Return the error for a list that does not exist."""
-    return UnknownList(f"there is no list {name!r}; GET /lists names the saved lists")
+    return UnknownList(f"there is no list {name!r}; the page and GET /lists name the saved lists")
 
 
 def microseconds(moment: datetime) -> int:

@@ -1,4 +1,4 @@
-"""The embedded workspace: one SQLite file next to that of the index, for threads and processes of one machine."""
+"""The embedded workspace: one SQLite file next to the file of the index, for threads and processes of one machine."""
 
 import json
 import sqlite3
@@ -35,7 +35,7 @@ from similarity.index.sqlite.backup import staged_copy
 from similarity.index.sqlite.compaction import rewrite
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.files import damaged_pages
-from similarity.index.sqlite.records import Records, first_lines
+from similarity.index.sqlite.records import Records, any_text, first_lines
 from similarity.index.sqlite.rows import Row
 
 MAX_COMPARISONS = 3
@@ -96,6 +96,10 @@ class SqliteWorkspace:
         with self._file.reading() as connection:
             return LISTS.read(connection, "NOT INDEXED ORDER BY name")
 
+    def list_lengths(self) -> dict[str, int]:
+        with self._file.reading() as connection, any_text(connection):
+            return dict(connection.execute("SELECT name, length(question) FROM lists NOT INDEXED"))
+
     def saved_list(self, name: str) -> SavedList:
         with self._file.reading() as connection:
             return _read_list(connection, name)
@@ -126,7 +130,7 @@ class SqliteWorkspace:
                 break
         with self._file.writing() as connection:
             connection.execute("UPDATE erasure_mark SET mark = hex(randomblob(16))")
-            # Not by the SQL indexes: a damaged one may miss an event.
+            # Without the SQL indexes: a damaged index may miss an event.
             deleted = connection.execute("DELETE FROM events NOT INDEXED WHERE anchor = ?1 OR hit = ?1", (names.id,))
             return Forgotten(
                 events=deleted.rowcount,
@@ -136,10 +140,10 @@ class SqliteWorkspace:
             )
 
     def _compare_texts(self, names: CompanyNames) -> int:
-        """Compare all texts with the names, which remember the results; return the number of new texts.
+        """Compare all texts with `names`, which caches the results; return the number of texts that were not cached.
 
-        Long lists take minutes. Other writes are not held up meanwhile; the erasure itself compares only the texts
-        that they have added since the last call.
+        Long lists take minutes. Other writes are not held up meanwhile. The erasure itself then compares only the texts
+        that were added since the last call.
         """
         before = names.compared
         with self._file.reading() as connection:

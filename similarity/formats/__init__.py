@@ -1,1 +1,1 @@
-"""Text formats: strict JSON, safe spreadsheet cells, and printable text for terminals."""
+"""Formats: strict JSON, Unicode normal forms, Excel files, safe spreadsheet cells, printable text, whole files."""

@@ -24,11 +24,11 @@ MAX_ROWS = 1_048_576
 MAX_COLUMNS = 16_384
 SHOWN_SHEETS = 10
 MAX_EMPTY_ROWS = 100
-"""Before the row that names the columns."""
+"""How many rows are searched for the one that names the columns."""
 MAX_UNPACKED = 1 << 30
 """Bytes of all parts: openpyxl holds the texts of all cells in memory."""
 MAX_RATIO = 200
-"""The highest ratio of unpacked to packed bytes of a file above SMALL; files of Excel have 5 to 30."""
+"""The highest ratio of unpacked to packed bytes, if a file unpacks to more than SMALL; files of Excel have 5 to 30."""
 SMALL = 1 << 26
 # What openpyxl raises for damaged files; not OSError, because a retry may help.
 READING_ERRORS = (
@@ -36,13 +36,13 @@ READING_ERRORS = (
     *(zipfile.BadZipFile, zlib.error),
 )
 NO_RESULT = UnreadableValue("is a formula without a stored result; open the file in Excel and save it")
-WITHOUT_RESULT = SimpleNamespace(value=NO_RESULT, data_type="n")
+NO_RESULT_CELL = SimpleNamespace(value=NO_RESULT, data_type="n")
 FORMULA = re.compile(rb"[<:]f[\s/>]")
 MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3})([0-9]{1,7}):[A-Z]{1,3}([0-9]{1,7})"')
 LONGEST_ELEMENT = 100
-"""Bytes of an element that one of these patterns finds."""
+"""The most bytes of an element that FORMULA or MERGED finds."""
 MAX_MERGED = 100_000
-"""Ranges of merged cells, of which openpyxl holds each in memory."""
+"""The most ranges of merged cells; openpyxl holds each in memory."""
 # The format of a code such as a postcode. Excel has at most 15 exact digits.
 ZEROS = re.compile("0{2,15}")
 # Excel writes control characters of texts in this way.
@@ -57,8 +57,8 @@ def open_sheet(stream: IO[bytes], name: str) -> Iterator["ExcelSheet"]:
     """Open the first sheet of an Excel file. The stream must be seekable, and is not closed.
 
     Raises:
-        InvalidInput: the content is no Excel file, is damaged or has a password, or unpacks to too much. It is also
-            raised for what is found while rows are read.
+        InvalidInput: the content is no Excel file, is damaged, has a password or is too large, or the sheet does not
+            name its columns or names two of them alike. Also raised while the rows are read.
     """
     # openpyxl warns of styles and extensions, which do not matter here.
     warnings.filterwarnings("ignore", category=UserWarning, module="openpyxl")
@@ -96,12 +96,12 @@ class _Sheet(Protocol):
 class ExcelSheet:
     """A sheet: the names of its columns, and its rows.
 
-    `formulas`: the same sheet with formulas instead of their results; None if it has none. `titles`: the names of all
-    sheets of the file; this is the first. `merged`: its ranges of merged cells.
+    `formulas`: the same sheet with formulas instead of their results; None if it has no formulas. `titles`: the names
+    of all sheets of the file; this sheet is the first. `ranges`: the merged cells of this sheet.
     """
 
     def __init__(
-        self, sheet: _Sheet, formulas: _Sheet | None, name: str, titles: Sequence[str], merged: Iterable[_Range]
+        self, sheet: _Sheet, formulas: _Sheet | None, name: str, titles: Sequence[str], ranges: Iterable[_Range]
     ) -> None:
         self._sheet = sheet
         self._formulas = formulas
@@ -114,18 +114,19 @@ class ExcelSheet:
             formulas.reset_dimensions()
         self._header_row, self.columns = self._header()
         self.merged: list[str] = []
-        """The ranges of merged cells whose value is that of several rows."""
-        self._merged = self._by_first_row(merged)
+        """The merged ranges of several rows, such as A2:A5."""
+        self._merged = self._by_first_row(ranges)
 
     def rows(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield the number and the values of each row that is not empty; the row below the column names is 1.
 
         Cells without a column name are left out. Whole numbers are integers, or texts if they are shown with
         leading zeros. Dates are ISO 8601, formulas are their stored results (without one, an UnreadableValue), and
-        errors of formulas are None. The value of merged cells is that of each of their rows, in their first column.
+        errors of formulas are None. If cells of several rows are merged, each of these rows has their value, in their
+        first column.
         """
         width = len(self.columns)
-        held: dict[int, tuple[int, Any]] = {}  # of a column, the last row of merged cells and the first of these
+        held: dict[int, tuple[int, Any]] = {}  # by column: the last row of its merged cells, and their first cell
         for number, cells in self._cells(self._header_row + 1, width):
             named = {column: cell for column, cell in zip(self.columns, cells, strict=False) if column}
             row = self._header_row + number
@@ -138,12 +139,12 @@ class ExcelSheet:
                         named[self.columns[column]] = cell
                 yield number, {column: _plain(cell) for column, cell in named.items()}
 
-    def _by_first_row(self, merged: Iterable[_Range]) -> dict[int, list[tuple[int, int]]]:
-        """Return the index of the column and the last row of the ranges with several rows, by the first row."""
+    def _by_first_row(self, ranges: Iterable[_Range]) -> dict[int, list[tuple[int, int]]]:
+        """Return (column index, last row) of the ranges of several rows, by first row; also add them to `merged`."""
         from openpyxl.utils import column_index_from_string
 
         found = defaultdict(list)
-        for letters, first, last in merged:
+        for letters, first, last in ranges:
             column = column_index_from_string(letters) - 1
             if self._header_row < first < last and column < len(self.columns) and self.columns[column]:
                 found[first].append((column, last))
@@ -157,14 +158,14 @@ class ExcelSheet:
                 names.pop()
             if len(set(filter(None, names))) < len(names) - names.count(""):
                 raise InvalidInput(
-                    f"a column name occurs twice in the first row: {', '.join(filter(None, names))}"
-                    f"{also_sheets(self.titles)}"
+                    f"a column name occurs twice in row {number}: {', '.join(filter(None, names))}"
+                    f"{sheet_advice(self.titles)}"
                 )
             if names:
                 return number, names
         raise InvalidInput(
             f"the first {MAX_EMPTY_ROWS} rows of the first sheet of {self._name} are empty; its first row must name "
-            f"the columns{also_sheets(self.titles)}"
+            f"the columns{sheet_advice(self.titles)}"
         )
 
     def _cells(self, first: int, width: int) -> Iterator[tuple[int, Sequence[Any]]]:
@@ -178,14 +179,14 @@ class ExcelSheet:
             yield number, cells
 
 
-def also_sheets(titles: Sequence[str]) -> str:
+def sheet_advice(titles: Sequence[str]) -> str:
     """Return the end of an error message about the columns: which sheet was read; empty if there is only one."""
     if len(titles) < 2:
         return ""
-    return f"; {read_sheet(titles)}: if another one has the companies, make it the first"
+    return f"; {sheet_note(titles)}: if another one has the companies, make it the first"
 
 
-def read_sheet(titles: Sequence[str]) -> str:
+def sheet_note(titles: Sequence[str]) -> str:
     """Return which sheet of several is read, and which are not."""
     first, *others = map(repr, titles[: SHOWN_SHEETS + 1])
     more = len(titles) - SHOWN_SHEETS - 1
@@ -193,7 +194,7 @@ def read_sheet(titles: Sequence[str]) -> str:
 
 
 def zip_problem(stream: IO[bytes]) -> str:
-    """Return what a zip archive is if its name says that it is a text."""
+    """Return advice about a zip archive that is named like a text file."""
     try:
         with zipfile.ZipFile(stream) as archive:
             is_excel = "xl/workbook.xml" in archive.namelist()
@@ -221,7 +222,7 @@ def _check_archive(stream: IO[bytes], name: str) -> None:
 
 
 def _formulas_and_merged(stream: IO[bytes], part: str, name: str) -> tuple[bool, list[_Range]]:
-    """Return whether a sheet may have formulas, that is an element `f`, and the ranges of its merged cells."""
+    """Return whether a sheet may have formulas, that is, an element named `f`, and the ranges of its merged cells."""
     has_formulas, merged = False, list[tuple[bytes, ...]]()
     with zipfile.ZipFile(stream) as archive, archive.open(part) as sheet:
         end = b""
@@ -231,14 +232,14 @@ def _formulas_and_merged(stream: IO[bytes], part: str, name: str) -> tuple[bool,
             merged += MERGED.findall(block)
             if len(merged) > MAX_MERGED:
                 raise InvalidInput(f"{name} has more than {MAX_MERGED:,} ranges of merged cells; unmerge them in Excel")
-            end = block[-LONGEST_ELEMENT:]  # what it holds whole is found twice
+            end = block[-LONGEST_ELEMENT:]  # elements within it are found twice
     return has_formulas, [(column.decode(), int(first), int(last)) for column, first, last in dict.fromkeys(merged)]
 
 
 def _results(cells: Sequence[Any], formulas: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the cells; one of NO_RESULT for a formula that was never calculated. An empty text is a result."""
+    """Return the cells, but NO_RESULT_CELL for a formula that was never calculated. An empty text is a result."""
     return tuple(
-        WITHOUT_RESULT if formula.data_type == "f" and cell.value is None and cell.data_type == "n" else cell
+        NO_RESULT_CELL if formula.data_type == "f" and cell.value is None and cell.data_type == "n" else cell
         for cell, formula in zip(cells, formulas, strict=True)
     )
 

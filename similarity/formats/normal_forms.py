@@ -9,17 +9,18 @@ from typing import Literal
 MOST_MARKS = 30
 """Combining marks in a row, as in the Stream-Safe Text Format of Unicode Standard Annex 15. No language has more."""
 MOST_LIGATURES = 30
-"""Occurrences of each of LONG_LIGATURES in one text that are decomposed."""
+"""How many occurrences of each of LONG_LIGATURES are decomposed in one text."""
 LONG_LIGATURES = "\ufdfa\ufdfb"
 """Arabic phrases in one character. In NFKC and NFKD they become 18 and 8 characters; all others at most 7."""
 NormalForm = Literal["NFC", "NFKC", "NFKD"]
 
 
 def normalized(form: NormalForm, text: str) -> str:
-    """Return the text in a normal form. Of more than MOST_MARKS combining marks in a row, the others are dropped.
+    """Return the text in a normal form. Of a run of combining marks, only the first MOST_MARKS are kept.
 
     Normalising sorts such a run, in a time that grows with the square of its length: 100,000 marks take 10 s. In NFKC
-    and NFKD, more than MOST_LIGATURES of each of LONG_LIGATURES become spaces, so that no text grows much.
+    and NFKD, each of LONG_LIGATURES is decomposed MOST_LIGATURES times at most, so that no text grows much; the others
+    become spaces.
     """
     if len(text) > MOST_MARKS and not text.isascii():
         if sum(map(text.count, _marks_in(text))) > MOST_MARKS:
@@ -31,7 +32,7 @@ def normalized(form: NormalForm, text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Return the text without combining marks; of a text in NFKD, these are its accents."""
+    """Return the text without combining marks; in a text in NFKD, these are its accents."""
     marks = _marks_in(text)
     return text.translate(dict.fromkeys(map(ord, marks))) if marks else text
 

@@ -14,8 +14,8 @@ def spreadsheet_cell(value: object) -> object:
     """Return `value`; a text that a spreadsheet may run as a formula gets a leading apostrophe.
 
     A formula begins with = + - or @. Spreadsheets also accept full-width forms of these signs, and skip white
-    space, invisible characters and quotation marks before them. Some split cells at semicolons, tabs and line breaks,
-    so the parts after these are checked too.
+    space, invisible characters and quotation marks before them. Some spreadsheets split cells at semicolons, tabs and
+    line breaks, so the parts after these are checked too.
     """
     if not isinstance(value, str):
         return value

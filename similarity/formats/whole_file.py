@@ -12,19 +12,19 @@ from typing import IO
 from similarity.errors import InvalidInput
 
 ABANDONED_SECONDS = 86_400.0
-"""A draft that was not written for so long is of a process that was killed."""
+"""A draft that was not changed for this time belongs to a process that was killed."""
 DIGITS = "[0-9a-f]" * 8
 
 
 @contextmanager
 def whole_file(file: Path) -> Iterator[IO[bytes]]:
-    """Yield a new file in the same folder, which replaces `file` (of a link, its target) at the end of the block.
+    """Yield a new file in the same folder, which replaces `file` (for a link, its target) at the end of the block.
 
     If the block raises, `file` is unchanged. Several processes may write one file: each has a draft of its own, and the
     last one to finish wins. Drafts of killed processes are removed after a day.
 
     Raises:
-        InvalidInput: there is a folder or a device, which would be replaced.
+        InvalidInput: `file` is a folder or a device, which would be replaced.
     """
     file = Path(os.path.realpath(file))
     if file.exists() and not file.is_file():

@@ -1,1 +1,1 @@
-"""Generations above the index contract: begin the first, re-embed into a new one, judge it, keep or remove it."""
+"""Steps for generations, for any `CompanyIndex`: create the first, re-embed, evaluate, promote, roll back, retire."""

@@ -48,8 +48,8 @@ def add_companies(
 
     `encoder`: by default the encoder of the index, else the one that ships with the project. `columns`: the key of a
     record for each field and attribute, and the types of attributes, which the index then declares. Other keys are
-    found as the columns of a file are: fields in any case, and the attributes that the index declares or that its
-    companies have. The reason of a result says which values and keys were ignored, which stored values the record
+    matched as the columns of a file are: to fields, ignoring case, and to attributes that the index declares or that
+    its companies have. The reason of a result says which values and keys were ignored, which stored values the record
     removed because it lacks them, and which later record with the same id replaced it. A record that breaks a rule is
     rejected: its result has the reason, a warning counts such records, and the others are written. A company that is
     stored with the same content is unchanged. The first call creates the first generation of the index and promotes
@@ -60,7 +60,7 @@ def add_companies(
         InvalidInput: an item is neither a company nor a record, or several of its keys could be one field.
         EncoderMismatch: the index has vectors of another encoder.
         LeaseHeld: another load of this index runs; nothing was written.
-        LeaseLost: this process slept past its lease, and another load may have run; the companies before are written.
+        LeaseLost: this process slept past its lease, and another load may have run; earlier companies are written.
     """
     with LoadLease(index) as lease, WriterLease(index) as writer:
         now = utc_now()
@@ -106,7 +106,7 @@ def add_companies(
 
 
 def _with_replaced(results: Sequence[WriteResult]) -> list[WriteResult]:
-    """Return the results; the reason of one whose company a later record has replaced says so."""
+    """Return the results; if a later record has replaced a company, the reason of its result says so."""
     last = {result.id: position for position, result in enumerate(results) if result.outcome is WriteOutcome.APPLIED}
     return [
         replace(result, reason="; ".join(filter(None, (f"replaced by companies[{last[result.id]}]", result.reason))))
@@ -163,14 +163,14 @@ class _Records:
 
 
 def _ignored(found: FileColumns) -> list[str]:
-    """Return the text that names the ignored keys, and how to keep one; none if there are none."""
+    """Return one text that lists the ignored keys and says how to keep one; no text if no key is ignored."""
     if not found.ignored:
         return []
     return [f"ignored: {found.ignored_text}; keep one as an attribute with {_argument('attribute', 'NAME')}"]
 
 
 def _removed(parsed: ParsedRecord, before: Mapping[str, EmbeddedCompany]) -> str:
-    """Return the text that names the stored values that a record lacks and so removes; empty if there are none."""
+    """Return a text that names the stored values that a record removes, because it lacks them; empty without any."""
     change = parsed.change
     if not isinstance(change, VersionedCompany) or change.id not in before:
         return ""

@@ -9,10 +9,10 @@ BLOCK_RESAMPLES = 1_000
 
 
 def resampled_means(values: NDArray[np.float64], *, seed: int, resamples: int = RESAMPLES) -> NDArray[np.float64]:
-    """Return the means `[resamples]` of random draws of n of the `values` `[n]`, n >= 1, with replacement."""
+    """Return means `[resamples]`, each of n random draws with replacement from the `values` `[n]`, n >= 1."""
     random = np.random.default_rng(seed)
     means = np.empty(resamples)
-    # In blocks: all draws at the same time would need 8 x resamples x n bytes.
+    # In blocks: all draws at the same time would need 16 x resamples x n bytes.
     for start in range(0, resamples, BLOCK_RESAMPLES):
         block = means[start : start + BLOCK_RESAMPLES]
         block[:] = values[random.integers(len(values), size=(len(block), len(values)))].mean(axis=1)

@@ -43,7 +43,7 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnchor:
-    """A company whose neighbours changed, with the names of those that left its list and those that joined."""
+    """A company whose neighbours changed, with the names of the neighbours that left its list and that joined it."""
 
     id: str
     name: str
@@ -55,7 +55,7 @@ class ChangedAnchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameTextCosine:
-    """Cosines of the two vectors of one text, over `texts` anchors whose text is the same in both."""
+    """Cosines of the two vectors of one text, over `texts` anchors with the same text in both generations."""
 
     texts: int
     mean: float
@@ -165,7 +165,7 @@ def rank_biased_overlap(old: Sequence[str], new: Sequence[str]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Corpora:
-    """Ids drawn from what both generations hold, in random order, and how many companies only one holds."""
+    """Ids of documents in both generations, drawn in random order; how many companies only one generation has."""
 
     sample: tuple[str, ...]
     only_in_old: int
@@ -175,7 +175,7 @@ class _Corpora:
 def _compare_corpora(index: CompanyIndex, *, old: str, new: str, sample: int) -> _Corpora:
     random = np.random.default_rng(0)
     stats = index.stats(old)
-    # Versions do not show which documents are tombstones, so more are drawn.
+    # Versions do not show which documents are tombstones, so more ids are drawn than needed.
     draws = math.ceil(1.5 * sample * (1 + stats.deleted / max(stats.companies, 1))) + 20
     drawn: list[tuple[float, str]] = []
     differing: list[str] = []

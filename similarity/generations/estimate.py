@@ -1,4 +1,4 @@
-"""Estimate of the cost of a re-embed: hours, disk space, and encoding time while both generations are written.
+"""Estimate of the cost of a re-embed: hours, disk space, and encoding time while both generations are written to.
 
 The speed is measured on this machine, on texts of the live generation spread over all its ids. The disk space is
 a formula: 4 bytes per dimension for the float32 vector, 1 for its int8 form, and the company as JSON. The overhead

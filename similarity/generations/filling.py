@@ -1,4 +1,4 @@
-"""Fills a generation from another one: documents that it lacks are copied, or embedded with its encoder.
+"""Fills a target generation: documents that it lacks are copied from a source, or embedded with its own encoder.
 
 No state is stored outside the index: missing documents are found by comparing versions. An interrupted run
 therefore continues where it stopped, and a run with nothing to do ends at once.
@@ -20,7 +20,7 @@ from similarity.model.encoder_protocol import Encoder
 
 CHUNK_DOCUMENTS = 1024
 PAGE_DOCUMENTS = 10_000
-"""How many missing ids are read at once: the streams of versions stay open for seconds, not for the whole run."""
+"""How many missing ids are read at once, so that the streams of versions are open for seconds, not for the run."""
 CHUNK_SECONDS = 5.0
 MAX_REJECTED = 1_000
 
@@ -70,7 +70,7 @@ class Pace:
 
     @property
     def chunk(self) -> int:
-        """The number of documents per write: those of a few seconds."""
+        """The number of documents per write: at most CHUNK_DOCUMENTS, and at most those of CHUNK_SECONDS."""
         return CHUNK_DOCUMENTS if self._rate is None else max(1, min(CHUNK_DOCUMENTS, int(self._rate * CHUNK_SECONDS)))
 
     def after(self, documents: int) -> None:
@@ -172,7 +172,7 @@ def _as_change(document: EmbeddedCompany | DeletedCompany) -> Change:
 
 
 def id_ranges(index: CompanyIndex, generation: str, *, documents: int) -> list[IdRange]:
-    """Return ranges of ids, each with `documents` documents of a generation, for several workers."""
+    """Return ranges of ids, each with `documents` documents of a generation (the last has fewer), for the workers."""
     ends, seen = [""], 0
     for batch in index.versions(generation):
         for document in batch:

@@ -8,11 +8,11 @@ The gate refuses a candidate for any of these reasons; the report gives each rea
 - Fewer than 50 anchors are usable (see `check`).
 - It has more or fewer companies or tombstones than the old generation. Temporary differences, which other writers
   cause, are ignored.
-- The vector of a labelled company has another encoder or another dimension than the generation. Companies without a
-  vector are ignored.
+- The vector of a labelled company is invalid: it has another encoder or dimension than the generation, or its norm is
+  not 1. Companies without a vector are ignored.
 
-An encoder that was trained on the labels can pass even if it is worse for other companies. So pass all companies of
-the training pairs as `trained_on`; anchors among them are skipped and counted.
+An encoder that was trained on the labels can pass even if it is worse for other companies. So give all companies of
+the training pairs as `trained_on`; anchors among these companies are skipped and counted.
 """
 
 import time
@@ -68,7 +68,7 @@ class GateReport:
 
 
 Gate: TypeAlias = Callable[[str | None, str], GateReport]
-"""Evaluates a candidate. Called with the name of the live generation (None if there is none) and the candidate's."""
+"""Evaluates a candidate. Called with the names of the live generation (None if there is none) and of the candidate."""
 
 
 def check(
@@ -119,15 +119,13 @@ def gate_from_file(
     `trained_on`: a file of the training companies, one id per line.
 
     Raises:
-        InvalidInput: `label_file` has no relevance labels, or `trained_on` cannot be read.
+        InvalidInput: `label_file` has no or invalid relevance labels, or `trained_on` cannot be read.
     """
     labels = read_relevance_labels(label_file)
     try:
         training_companies = trained_on.read_text(encoding="utf-8").split() if trained_on else []
-    except OSError as error:
-        raise InvalidInput(
-            f"{trained_on} cannot be read: {error.strerror}; it must have one company id per line"
-        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{trained_on} cannot be read: {error}; it must have one company id per line") from error
     return lambda old, new: check(index, old=old, new=new, labels=labels, trained_on=training_companies, floor=floor)
 
 

@@ -130,7 +130,7 @@ def import_target(index: CompanyIndex, name: str, *, encoder_id: str) -> Generat
     Raises:
         UnknownGeneration: the generation does not exist.
         EncoderMismatch: it has vectors of another encoder.
-        GenerationConflict: it is live or was live, so that the import would miss the other generations.
+        GenerationConflict: it is live or was live: the other generations would lack the imported companies.
     """
     generation = generation_named(index, name)
     if generation.encoder_id != encoder_id:
@@ -216,7 +216,7 @@ def _document(
     row: Row, change: Change, generation: Generation, repeated: RepeatedRows, *, now: datetime
 ) -> EmbeddedCompany | DeletedCompany:
     document = change if isinstance(change, DeletedCompany) else _embedded(row, change, generation, now=now)
-    # Now, because a row with an invalid vector is no earlier row.
+    # After the vector is checked, because a row with an invalid vector must not count as an earlier row.
     if conflict := repeated.conflict(row.number, change):
         raise InvalidCompany("id", conflict)
     return document
@@ -239,7 +239,7 @@ def _embedded(row: Row, change: VersionedCompany, generation: Generation, *, now
 def _write(
     index: CompanyIndex, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]
 ) -> list[WriteResult]:
-    # Also the live generation: after a promotion and its retirement, the names that only it holds would be lost.
+    # Also compare with the live generation: names that only it holds would be lost when it is replaced and retired.
     for name in {generation, *(target.name for target in index.write_targets())}:
         with suppress(UnknownGeneration):
             remember_changed_names(index.ledger, documents, index.get(name, {document.id for document in documents}))

@@ -17,8 +17,8 @@ POLL_SECONDS = 0.1
 def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime) -> Generation:
     """Return the generation that a first load writes to: the live one, an existing candidate, or a new one.
 
-    If several first loads start at the same time, one creates the generation and the others wait for it. If each
-    had its own candidate, the promoted one could lack documents that another load wrote before it was registered.
+    If several first loads start at the same time, one creates the generation and the others wait for it. If each load
+    had its own candidate, the promoted candidate could lack documents that another load wrote before it existed.
 
     Raises:
         EncoderMismatch: the existing generation has another encoder than the bundle.

@@ -1,4 +1,4 @@
-"""The plan of a re-embed, computed without changing anything; and which generations it finds."""
+"""The plan of a re-embed, computed without changing anything, and look-ups of the generations that it depends on."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -59,8 +59,8 @@ def copy_of(index: CompanyIndex, live: Generation, *, now: datetime) -> Generati
 def unfinished_candidate(index: CompanyIndex, target: Generation) -> Generation | None:
     """Return the unfinished candidate of the target bundle, if an earlier run left one.
 
-    A building generation is none: it may be a user's import. Only an empty one with the name of `target` is, because a
-    run of this target stopped before it registered it.
+    A building generation does not count, because it may be a user's import. The only exception is an empty one with the
+    name of `target`: an earlier run of this target stopped before it registered the generation.
 
     Raises:
         GenerationConflict: there is a candidate of another bundle.
@@ -88,7 +88,7 @@ def previous_generations(index: CompanyIndex) -> list[Generation]:
 
 
 def former_bundles(index: CompanyIndex) -> set[str]:
-    """Return the ids of the bundles that were live and are not now, also if their generations were retired.
+    """Return the ids of the bundles that were live and are not live now, even if their generations were retired.
 
     They were replaced or rolled back, so a schedule does not make them live again.
     """

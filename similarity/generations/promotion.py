@@ -17,14 +17,14 @@ from similarity.ingest.writer_leases import wait_for_writers
 IMPORTED = "imported"
 """The `bundle_id` of a generation whose vectors were imported without a bundle."""
 WRITERS_SECONDS = 30.0
-"""How long a promotion waits for writers; meanwhile, writes to an encoder without a bundle are refused."""
+"""How long a promotion waits for writers; meanwhile, if the candidate has no bundle, writes are refused."""
 LAG_SECONDS = 2.0
-"""How long a document may seem to be missing: it was written between the two reads that are compared."""
+"""How long a document may seem missing because it was written between the two reads that are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """The result of a promotion or of its dry run. `reasons`: why it is refused; empty if it is not."""
+    """The result of a promotion or of its dry run. `reasons`: why it is refused; empty if it is allowed."""
 
     generation: str
     replaces: str | None
@@ -36,7 +36,7 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback:
-    """The `target` of a rollback, how many documents of the live generation it lacks, and the first of them."""
+    """The `target` of a rollback, how many documents of the live generation it lacks, and the first of their ids."""
 
     live: str
     target: str
@@ -51,10 +51,10 @@ def promote(
 
     A generation that was rolled back can be promoted too, if no other has been live since.
 
-    The gate runs first, because writes go on meanwhile. Then a building generation (with imported vectors) is
-    registered, and what it lacks is counted again once every writer writes to it too; `wait` limits that to so many
-    seconds. A generation that is not promoted is building again: while one without a bundle is a candidate, the service
-    refuses writes.
+    Writes go on while the gate runs. Then a building generation (of imported vectors) is registered as a candidate.
+    When every writer writes to it too, for which this waits at most `wait` seconds, the documents that it lacks are
+    counted again. If it is not promoted, it is building again: the service refuses writes while a candidate has no
+    bundle.
 
     Raises:
         UnknownGeneration: there is no generation of this name.
@@ -71,7 +71,7 @@ def promote(
             f"go back to {name}, retire {target} first"
         )
     if generation.state is GenerationState.CANDIDATE and generation.bundle_id == IMPORTED and not dry_run:
-        with RenewedLease(index, REEMBED):  # no promotion is running: one was killed
+        with RenewedLease(index, REEMBED):  # left by a promotion that was killed
             index.withdraw_candidate(name)
         generation = generation_named(index, name)
     live = live_name(index)
@@ -113,9 +113,9 @@ def _withdraw(index: CompanyIndex, name: str) -> None:
 
 
 def _how_to_fill(generation: Generation) -> str:
-    """Return what brings a generation up to date, for a message."""
+    """Return how to bring a generation up to date, for a message."""
     if generation.state is GenerationState.PREVIOUS:
-        return "load these companies again, because writers write to it too"
+        return "load these companies again: loads write to it too"
     if generation.bundle_id != IMPORTED:
         return "run the re-embed or the copy again"
     return (
@@ -136,17 +136,16 @@ def rollback_plan(index: CompanyIndex, *, force: bool = False, wait: float = 0) 
 
 
 def rollback(index: CompanyIndex, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
-    """Make the generation that was live before live again. Unlike `index.rollback`, this does not go forward.
+    """Make the previous generation live again. A repeated call is refused; `index.rollback` would undo the first.
 
-    So a job that is repeated after its rollback does not undo it. But with `force`, an import that is live is replaced
-    by the generation that was live before it, also by a newer one: the import may have been promoted late. Repeated,
-    such a rollback goes to the import again.
+    With `force`, however, a live import is replaced by the generation that was live before it, even if that one is
+    newer: the import may have been promoted later. If such a rollback is repeated, the import is live again.
 
     Raises:
         GenerationConflict: no generation was live before, or it was rolled back, or it lacks documents (unless
             `force`).
     """
-    if previous_generations(index):  # without one, the store refuses, which is on the audit record
+    if previous_generations(index):  # without one, the store refuses, and that is audited
         _rollback_target(index, force=force)
     return index.rollback(force=force, wait=wait)
 

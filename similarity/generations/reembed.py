@@ -125,6 +125,7 @@ def reembed(
 
     Raises:
         NoLiveGeneration: there is no generation to re-embed.
+        InvalidInput: vectors must be made, and `encoder` is not the encoder of `target`.
         LeaseHeld: another re-embed is running, or a writer does not acknowledge the candidate.
         LeaseLost: another process took the lease; this run has stopped.
         GenerationConflict: there is a candidate of another bundle, the candidate cannot be filled, or another
@@ -238,8 +239,8 @@ def _settle_promoted(
     """Run the step settle for `live`, which already has the bundle: an earlier run may have stopped before settle."""
     options.on_step("lease", "no other re-embed is running")
     report = ReembedReport(generation=live.name, replaces="", promoted=True)
-    # What only a generation that was rolled back has must not come back: neither a newer one, nor an older one that was
-    # rolled back before `live` was made. So the promotion of `live` must be the one that replaced `previous`.
+    # Documents that only a rolled-back generation has must stay out. Such a generation is newer than `live`, or it is
+    # older and was rolled back before `live` was made. So copy only from the generation that `live` replaced.
     newer = made_since(index, live.name)
     for previous in previous_generations(index)[:1]:
         if previous.name in newer or previous.promotion != live.promotion - 1:

@@ -32,7 +32,7 @@ def read_relevance_labels(path: Path) -> dict[str, dict[str, int]]:
     """Read anchor -> candidate -> grade from a plain or gzipped TSV or CSV file, or from a file of `similarity pairs`.
 
     Raises:
-        InvalidInput: the file does not exist, lacks a column, or has an invalid row; the message gives its number.
+        InvalidInput: the file cannot be read, lacks a column, has no labels or has an invalid row, which is named.
     """
     labels: dict[str, dict[str, int]] = {}
     for row in _judged_rows(path):
@@ -69,7 +69,7 @@ def ndcg_of_gains(scores: NDArray[np.floating], gains: NDArray[np.floating]) -> 
 
 
 def _judged_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows with the names and grades of relevance labels; without pairs on which people disagree."""
+    """Yield the rows with the columns and grades of relevance labels, without the unlabelled rows of a pairs file."""
     for row in read_rows(path):
         if "anchor_id" not in row.record:
             yield row

@@ -14,9 +14,9 @@ from similarity.ingest.renewed_leases import REEMBED, RETIRE, RenewedLease
 def prune(index: CompanyIndex, *, keep: int, older_than: timedelta, now: datetime, dry_run: bool = False) -> list[str]:
     """Retire old generations and return their names (with `dry_run`, only return the names).
 
-    Retired are previous generations replaced at least `older_than` ago, except the `keep` most recent; and building
-    generations created that long ago, unless a re-embed runs, which may be filling one. The live generation and
-    candidates are kept. With `keep` 0 there may be no generation left for a rollback.
+    It retires previous generations that were replaced at least `older_than` ago, except the `keep` most recent. It also
+    retires building generations that were created that long ago, unless a re-embed runs, which may be filling one. The
+    live generation and candidates are kept. With `keep` 0 there may be no generation left for a rollback.
 
     Raises:
         InvalidInput: `keep` or `older_than` is negative.
@@ -51,7 +51,10 @@ def _abandoned(index: CompanyIndex, *, before: datetime) -> list[str]:
 
 
 def _replaced_at(generation: Generation, generations: Sequence[Generation]) -> datetime:
-    """Return when the next generation went live; if that one was retired, when a later one did (it is kept longer)."""
+    """Return when the next generation went live or, if that one was retired, when a later one did.
+
+    In the second case `generation` is kept longer.
+    """
     later = [other.promoted_at for other in generations if other.promoted_at and other.promotion > generation.promotion]
     return min(later, default=generation.promoted_at or generation.created_at)
 

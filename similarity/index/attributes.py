@@ -41,7 +41,7 @@ class AttributeType:
         return isinstance(value, int | float) and not isinstance(value, bool)
 
     def step(self, value: AttributeValue | None) -> float | None:
-        """Return the position of a value on a scale where 1 is one step; None if the value has another type.
+        """Return the position of a value on a scale where 1 is one step; None for another type or a number up to 0.
 
         Ordinals: the number of the level, from 0. A value also matches a level by its first word ("Large Cap" and
         "large-cap" are the level "large"): case does not matter, and a hyphen or an underscore after a letter counts
@@ -95,7 +95,7 @@ class AttributeSchema:
     def retyped_by(self, other: "AttributeSchema", stored: Iterable[Company] = ()) -> list[str]:
         """Return a warning for each change by `other` that concerns all companies of the index.
 
-        That is another type or none, the first type of an attribute whose values in `stored` do not have it, and
+        Such changes are another type or no type, the first type of an attribute that has other values in `stored`, and
         another size.
         """
         changed = [

@@ -32,7 +32,7 @@ def store_folder(target: str | Path, chosen: Path | None = None) -> Path:
 
 
 def bundle_for(index: CompanyIndex, store: Path, *, chosen: Path | None = None) -> ModelBundle:
-    """Return the chosen bundle, else that of the live (or candidate) generation, else the one that ships.
+    """Return the chosen bundle, else the bundle of the live (or candidate) generation, else the one that ships.
 
     Raises:
         InvalidBundle: the bundle is damaged, or there is none.

@@ -1,6 +1,6 @@
 """Splits Chinese, Japanese and Korean text, whose words are not separated by spaces, for full-text search.
 
-Each two neighbouring characters become a word, as in Lucene's CJKBigramFilter
+Every two neighbouring characters become a word, as in Lucene's CJKBigramFilter
 (https://lucene.apache.org/core/9_0_0/analysis/common/org/apache/lucene/analysis/cjk/CJKBigramFilter.html).
 """
 
@@ -16,7 +16,7 @@ def is_cjk(text: str) -> bool:
 
 
 def with_bigrams(text: str) -> str:
-    """Return the text with each run of such characters replaced by its bigrams; a single character remains.
+    """Return the text with each run of CJK characters replaced by its bigrams; a single character remains.
 
     >>> with_bigrams("ARM 半導体")
     'ARM  半導 導体'

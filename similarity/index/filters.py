@@ -23,13 +23,13 @@ class FieldFilter:
     """A filter for companies whose `field` has any of `any_of`, none of `none_of`, and is in the range.
 
     `field`: one of `FILTER_FIELDS` or `attributes.<name>`. Values are compared as text, case-folded
-    (`company.name_key`); a list field (tags) matches if any of its values does. The language is that of the description
-    (`EmbeddedCompany.language`), not a field of the company.
+    (`company.name_key`); a list field (tags) matches if any of its values does. `language` is the detected language of
+    the description (`EmbeddedCompany.language`), not a field of the company.
 
     `at_least`, `at_most`: inclusive limits for attributes, which compare numbers exactly; `above`, `below`: the same
     limits, exclusive. Text, true/false and missing attributes are in no range. For an attribute that is declared as
     an ordinal, limits are levels. `Searcher` replaces levels, and countries in any spelling, by the values that
-    companies have (`search.filters`).
+    companies have (`search.queries`).
 
     Raises:
         InvalidFilter: the field is unknown, there are no values and no limits, or the range is invalid.

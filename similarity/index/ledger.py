@@ -1,6 +1,6 @@
 """The ledger of erasures of an index: hashes of former names, and the state of each erasure.
 
-It belongs to no generation. Of a company it holds only the id and hashes (`similarity.index.name_hashes`), no text.
+It belongs to no generation. It holds only ids of companies and hashes (`similarity.index.name_hashes`), no text.
 """
 
 import logging
@@ -53,10 +53,11 @@ class Compaction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureRecord:
-    """One erasure of the company `id`. `version`: of its tombstones; it differs between erasures of one id.
+    """One erasure of the company `id`. `version`: the version of its tombstones, different for each erasure of one id.
 
-    `results`: the result of writing the tombstone, by generation. `forgotten`: how many records of the workspace were
-    removed or changed, by kind. `problem`: why it is not complete; otherwise empty.
+    `published`: whether the delete was also sent to the topic of changes. `results`: the result of writing the
+    tombstone, by generation. `forgotten`: how many records of the workspace were removed or changed, by kind.
+    `problem`: why the erasure is not complete; otherwise empty.
     """
 
     id: str
@@ -83,7 +84,7 @@ class ErasureLedger(Protocol):
     """
 
     def key(self) -> bytes:
-        """Return the random secret of this index's hashes; the first call creates it."""
+        """Return the random secret of this index's hashes, always the same."""
 
     def remember(self, hashes: Mapping[str, Collection[str]]) -> None:
         """Add hashes of names, by company id."""

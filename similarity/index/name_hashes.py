@@ -45,7 +45,7 @@ def names_of(company: Company) -> set[str]:
 
 
 def _decoded(domain: str) -> str:
-    """An internationalised domain as people write it; empty for any other."""
+    """Return an internationalised domain as people write it; empty for any other domain."""
     try:
         return domain.encode("ascii").decode("idna") if "xn--" in domain else ""
     except UnicodeError:
@@ -61,8 +61,8 @@ def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
 class CompanyNames:
     """The id of a company, and the hashes of its names from `hashes_of` with `key`.
 
-    `belongs_to_another`: returns whether another company has the name, too. Its results and those for texts are
-    remembered, because an erasure looks at each text several times, and then with a lock (`feedback.sqlite`).
+    `belongs_to_another`: returns whether another company has the name, too. Its results and the results for texts are
+    remembered, because an erasure looks at each text several times, at last with a lock (`feedback.sqlite`).
     """
 
     id: str
@@ -89,7 +89,7 @@ class CompanyNames:
         return self._is_name(reference) and not self.belongs_to_another(reference)
 
     def occur_in(self, value: object) -> bool:
-        """Return whether a value of a reference or of a filter is or contains a name that no other company has."""
+        """Return whether a reference or a filter's value is the id, or is or contains a name of no other company."""
         if not isinstance(value, str) or value == self.id:
             return value == self.id
         return (self._is_name(value) or self.contained_in(value)) and not self.belongs_to_another(value)
@@ -97,7 +97,7 @@ class CompanyNames:
     def contained_in(self, text: str) -> bool:
         """Return whether a text contains the id or a name, ignoring case.
 
-        A word of up to three letters must have a capital in the text: "On" is a company, "on" is not.
+        A name of one word with up to three letters must have a capital in the text: "On" is a company, "on" is not.
         """
         if text not in self._contained:
             self._contained[text] = self._contains(text)
@@ -122,7 +122,7 @@ class CompanyNames:
     def pseudonym(self, text: str) -> str:
         """Return a replacement for a text, always the same for the same text.
 
-        It uses the secret of the name hashes. It must stay as it is, because stored queries name lists by pseudonyms.
+        It depends on the secret of the name hashes. This function must never change: stored queries name lists by it.
         """
         return _digest(self.key, text)[:PSEUDONYM_CHARACTERS]
 
@@ -139,7 +139,7 @@ def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
         words = words_of(form)
         for word in WORDS_FOR_AND if " & " in form and len(words) > 1 else ():
             spelled = words_of(form.replace(" & ", f" {word} "))
-            # "H and M" in a text means H & M, "h and m" does not: that is compared with whole values only.
+            # "H and M" in a text means H & M, but "h and m" does not, and is compared with whole values only.
             has_letter = is_distinctive and min(map(len, words)) == 1
             folded = [each.casefold() for each in spelled]
             yield NOT_IN_TEXTS if has_letter else _stored_length(folded, is_distinctive=is_distinctive), folded

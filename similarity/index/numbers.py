@@ -26,8 +26,8 @@ _FURTHEST = 0xFFF
 
 WHOLE_PATTERN = re.compile(r"[+-]?[0-9]{1,309}")
 # Groups of three digits by one separator: 12,500, 12'500, 12 500 (also with narrow spaces), and decimals after another
-# separator. Dots are certain if there are several, or if a comma follows. "0,500" and "12,5" may be decimals, and
-# "1 000,000" may be a thousand or a million.
+# separator. Dots are certain if there are several, or if a comma follows. "0,500" and "12,5" do not match: they are
+# decimals. "1 000,000" does not match either: it may be a thousand or a million.
 _BLANKS = "'\u2019 \u00a0\u2009\u202f"
 GROUPED_PATTERN = re.compile(
     "[+-]?[1-9][0-9]{0,2}"
@@ -38,10 +38,10 @@ GROUPED_PATTERN = re.compile(
 )
 # "1.200" is 1.2 in English and 1200 in German.
 AMBIGUOUS_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
-# "1,234" is 1234 in English and 1.234 in German, but "2,5" and "0,500" are certain.
+# "1,234" is 1234 in English and 1.234 in German, but "2,5" and "0,500" certainly have a decimal comma.
 THOUSANDS_COMMA = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 DECIMAL_COMMA = re.compile(f"(?!{THOUSANDS_COMMA.pattern}\\Z)[+-]?[0-9]+,[0-9]+")
-# Of a date, the year is stored, so that a range of years finds it. A text such as "2010-12" may be two years.
+# The year of a date is stored, so that a range of years finds it. A text such as "2010-12" may be two years.
 DATE_PATTERN = re.compile(r"([12][0-9]{3})-[01][0-9]-[0-3][0-9](?:[T ].*)?")
 # No digit is tried twice: a cell may have millions of them.
 DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")
@@ -55,9 +55,10 @@ def number_of(text: str) -> float | None:
 
 
 def number_of_cell(text: str) -> float | None:
-    """Return the number in a cell of a table, which may have thousands separators; None if it is not certain.
+    """Return the number in a cell of a table, which may have thousands separators; None if there is none.
 
-    The last of two different separators is the decimal sign. The number of an ISO date is its year.
+    The last of two different separators is the decimal sign. A comma alone separates thousands, so "12,5" is no number;
+    "1.200" is 1.2 (see `ambiguous_thousands`). The number of an ISO date is its year.
 
     >>> number_of_cell("12,500"), number_of_cell("1.234,50"), number_of_cell("1 234,50"), number_of_cell("12,5")
     (12500, 1234.5, 1234.5, None)

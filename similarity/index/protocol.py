@@ -1,6 +1,6 @@
 """The protocol `CompanyIndex`, which every store implements. `tests/contract/` runs the same tests on each store.
 
-A **generation** is one complete copy of the corpus, embedded by one encoder. Exactly one is live.
+A **generation** is one complete copy of the corpus, embedded by one encoder. At most one is live.
 
     create_generation -> building -- register_candidate -> candidate -- promote -> live
     live -- (another is promoted) -> previous -- rollback -> live        any but live -- retire -> gone
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 EXAMPLE_IDS = 3
 NEARER_COUNTED = 1_100
-"""Up to so many nearer companies every store counts."""
+"""How many nearer companies every store counts; it may count no further (`CompanyIndex.count_nearer`)."""
 MAX_FIELD_VALUES = 1_000
 ROLLBACK_SECONDS = 10.0
 """How long a rollback waits for writes in flight."""
@@ -57,9 +57,9 @@ class GenerationState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One complete copy of the corpus. `name`: `[a-z0-9-]{1,64}`. `dimension`: of its vectors.
+    """One complete copy of the corpus. `name`: `[a-z0-9-]{1,64}`. `dimension`: the length of its vectors.
 
-    `calibration` and `ranker` are those of the bundle. `promotion` orders when generations went live; 0 is never.
+    `calibration` and `ranker` are from the bundle. `promotion` is higher for those that went live later; 0: never live.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Generation:
 
     @property
     def second_stage(self) -> Ranker | None:
-        """The ranker or, without one, that of the calibration; None if there is neither."""
+        """The ranker or, without one, the ranker of the calibration (`ranker_of`); None if there is neither."""
         return self.ranker or (ranker_of(self.calibration, self.encoder_id) if self.calibration else None)
 
     @property
@@ -90,7 +90,7 @@ class WriteOutcome(StrEnum):
     APPLIED = "applied"
     """It is now the stored document."""
     UNCHANGED = "unchanged"
-    """The same version with the same content was already stored: an earlier attempt succeeded."""
+    """The same version with the same content is stored (an earlier attempt succeeded), or a load changes nothing."""
     SUPERSEDED = "superseded"
     """A newer version is stored; this one changed nothing."""
     REJECTED = "rejected"
@@ -103,8 +103,8 @@ class WriteOutcome(StrEnum):
 class WriteResult:
     """The result of writing one document.
 
-    `version`: the version that is stored now, which is the document's own or the newer one that superseded it; None
-    if the document cannot be stored, or the store did not answer.
+    `version`: the version that is stored now, which is the document's own or the newer one that superseded it; None if
+    the document is invalid or the store did not answer.
     """
 
     id: str
@@ -150,7 +150,7 @@ class GenerationStats:
 
     `languages`: companies by the language of their description, the most frequent first. `unread`: those whose text is
     certainly in a language that the generation's encoder does not read. `without_vector`: companies whose description
-    has too few words to rank by. `unread_ids` and `without_vector_ids` are the first EXAMPLE_IDS of them by id.
+    has too few words to rank by. `unread_ids`, `without_vector_ids`: the first EXAMPLE_IDS of these companies, by id.
     """
 
     companies: int
@@ -281,8 +281,8 @@ class CompanyIndex(Protocol):
     def find_misspelled(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         """Return companies with a name or alias that has the words of `query`; best matches first.
 
-        A word of at least 4 letters that stands in no text of the index counts as misspelled: a letter may differ
-        (added, dropped, changed or swapped), and two of 9 or more. One of several words may be missing.
+        A word of at least 4 letters that is in no text of the index counts as misspelled: one letter may differ (added,
+        dropped, changed or swapped), or two in a word of at least 9. One of several words may be missing.
         """
 
     def similar(
@@ -335,16 +335,16 @@ class CompanyIndex(Protocol):
         """Yield the versions of the documents that `scan` yields. It is faster, for comparing generations."""
 
     def compact(self, generation: str) -> bool:
-        """Remove replaced and deleted documents from the disk; may take long. For erasures, and before serving.
+        """Remove replaced and deleted documents from the disk; may take long. Used by erasures, and before serving.
 
-        Returns False if they stay for now, because a copy of the store is unavailable.
+        Returns False if the documents stay for now, because a copy of the store is unavailable.
         """
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
-        """Forgets tombstones of deletes before a time; returns how many.
+        """Remove the tombstones of deletes before a time; return how many.
 
         Keep them longer than the message log's retention, or a replay revives what was deleted.
         """
 
     def close(self) -> None:
-        """Releases files and connections."""
+        """Release files and connections."""

@@ -2,8 +2,8 @@
 
 A quoted text may contain line breaks. If a quotation mark is missing, the parser takes the lines after it for text
 until another quotation mark contradicts, the file ends or the row is too long. Only the lines up to the one with the
-open quotation mark are then rejected; those after it are read again. A line is read again at most twice: the lines in
-between have no quotation marks but doubled ones, and such lines cannot open a quoted text that goes on.
+open quotation mark are then rejected; the lines after it are read again. A line is read again at most twice: the lines
+in between have only doubled quotation marks, and such lines cannot open a quoted text that goes on.
 """
 
 import csv
@@ -57,9 +57,9 @@ class LinesOfRow:
         return line
 
     def take(self, count: int) -> tuple[str, bytes]:
-        """End the row after its first `count` lines; the others are read again. Return where they are, and their bytes.
+        """End the row after its first `count` lines, and return where these are and their bytes.
 
-        Of more than MAX_LINE characters, only the beginning is returned.
+        The other lines are read again. If the row has more than MAX_LINE characters, only its beginning is returned.
         """
         taken, rest = self.kept[:count], self.kept[count:]
         last = self.number - len(rest)
@@ -72,12 +72,12 @@ class LinesOfRow:
 
 
 def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
-    """Yield the rows below the column names. `suffix`: ".tsv" if tabs separate the values, otherwise they are found.
+    """Yield the rows below the column names. `suffix`: ".tsv" if tabs separate the values, else the delimiter is found.
 
-    A row whose values are all blank is left out, and so are values in columns without a name at the end.
+    A row whose values are all blank is left out. The last values of a row are left out if their columns have no name.
 
     Raises:
-        InvalidInput: the first line does not name the columns.
+        InvalidInput: the first line does not name the columns, or names two of them alike.
     """
     csv.field_size_limit(MAX_LINE)
     header, delimiter, number = csv_header(lines, suffix)
@@ -128,7 +128,7 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     try:
         # A name that goes on over several lines may have swallowed rows: another quotation mark then contradicts.
         names = next(csv.reader([text], delimiter=delimiter, strict=text != first_line), [])
-        # So does a line in it that is a row by itself.
+        # A line within the name that is a row by itself contradicts too.
         rows = csv.reader(LINE_END.split(text)[1:], delimiter=delimiter)
         if any(len(row) == len(names) > 1 for row in rows):
             raise InvalidInput(HEADER_NOT_CLOSED)
@@ -170,7 +170,7 @@ def _is_open(text: str, delimiter: str) -> bool:
 
 
 def names_twice(names: Sequence[str], where: str) -> str:
-    """Return the message for names of columns that are not different; `where` is the row or line that has them."""
+    """Return the message for column names of which two are alike; `where` is the row or line that holds the names."""
     twice = Counter(names).most_common(1)[0][0]
     if not twice:
         return (
@@ -195,7 +195,7 @@ def _broken_row(number: int, kept: LinesOfRow, delimiter: str, error: str) -> Ro
 
 
 def _open_line(lines: Sequence[str], delimiter: str) -> int:
-    """Return which of the lines opens the quoted text that goes on after the last of them."""
+    """Return the index of the line that opens the quoted text which goes on after the last line."""
     open_text = next(csv.reader(lines, delimiter=delimiter))[-1]
     line_ends = sum(line.endswith(("\n", "\r")) for line in lines)
     return line_ends - len(LINE_END.findall(open_text))
@@ -204,7 +204,7 @@ def _open_line(lines: Sequence[str], delimiter: str) -> int:
 def _has_swallowed(lines: Sequence[str], values: Sequence[str], columns: int, delimiter: str) -> bool:
     """Return whether a row has too many or too few values because one of them swallowed rows.
 
-    That is so if one value goes from the first line to the last, and the second line is a row by itself.
+    A value has swallowed rows if it goes from the first line to the last, and the second line is a row by itself.
     """
     if len(values) in (0, columns) or len(lines) < 2:
         return False

@@ -24,7 +24,7 @@ class Stage(StrEnum):
     EMBED = "embed"
     """The encoder fails on its text, but not on others."""
     WRITE = "write"
-    """The index cannot store it; for example, it has the same version with other content."""
+    """The index cannot store it; for example, the stored company has the same version and other content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Delivers a batch of changes to the index: retries what the store does not accept, and isolates bad records.
 
-A reader of a log may commit an offset only when all earlier changes have a final result. There are two: the change
-is in the index (applied, unchanged or superseded), or it is rejected with a stage and a reason. While the store
-accepts nothing, delivery waits; when its patience ends, it raises.
+A reader of a log may commit an offset only when all earlier changes have a final result. There are two final results:
+the change is in the index (applied, unchanged or superseded), or it is rejected with a stage and a reason. While the
+store accepts nothing, delivery waits; when its patience ends, it raises IndexUnavailable.
 """
 
 import time
@@ -71,7 +71,7 @@ class Delivery:
             IndexUnavailable: the store accepted nothing for `patience` seconds.
             NoLiveGeneration: there is no generation to write to.
             EncoderMismatch: the encoder of a generation is not available.
-            EncodingFailed: the encoder fails on every text.
+            EncodingFailed: an encoder fails on PROBE too.
         """
         if not changes:
             return []

@@ -4,8 +4,8 @@ The whole file decides, not its beginning: files are often ASCII for the first t
 
 1. A byte order mark of UTF-16 or UTF-8 decides.
 2. A file that is valid UTF-8 is UTF-8.
-3. A file is Windows-1252 if all its bytes are defined there, hardly any of them form characters of UTF-8, and they
-   stand between ASCII letters, as accented letters of Western languages do.
+3. A file is Windows-1252 if all its bytes are defined there and, of its bytes outside ASCII, hardly any form characters
+   of UTF-8 and most stand alone or in pairs, as accented letters of Western languages do.
 4. Any other file is UTF-8 with damaged rows, which are rejected one by one.
 """
 
@@ -13,13 +13,14 @@ import codecs
 import io
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 OnNote: TypeAlias = Callable[[str], None]
-"""Called with a remark on the encoding of a file."""
+"""Called with a remark on how a file is read, such as its encoding."""
 
 BLOCK = 1 << 20
 UTF_8, UTF_16, WINDOWS_1252 = "utf-8", "utf-16", "cp1252"
@@ -73,6 +74,18 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def before_wrong_decoding(text: str) -> str:
+    """Return the original of a `text` whose UTF-8 was decoded as Windows-1252 or Latin-1; empty if it was not.
+
+    >>> before_wrong_decoding("MÃ¼ller"), before_wrong_decoding("Müller")
+    ('Müller', '')
+    """
+    for encoding in () if text.isascii() else (WINDOWS_1252, "latin-1"):
+        with suppress(UnicodeError):
+            return text.encode(encoding).decode("utf-8")
+    return ""
 
 
 def as_utf_8(stream: IO[bytes], *, name: str, on_note: OnNote) -> IO[bytes]:

@@ -25,7 +25,7 @@ from similarity.ingest.markup import without_markup
 # Ways to write that a value is missing.
 MISSING = frozenset(
     r"""
-    null none nan n/a n.a. tbd - -- \n <na>
+    null none nan n/a n.a. tbd - -- \n <na> (null) <null> [null] (none) (blank)
     #null! #div/0! #value! #ref! #name? #num! #n/a #getting_data #spill! #calc! #field! #blocked! #connect! #busy!
     #unknown! #external! #timeout! #python!
     """.split()
@@ -42,7 +42,7 @@ SEPARATORS = re.compile(r"[;|\r\n]")
 PYTHON_TEXT = re.compile(r"""'[^'\\\n]*(?:\\[\\'"nrtxuU][^'\\\n]*)*'|"[^"\\\n]*(?:\\[\\'"nrtxuU][^"\\\n]*)*\"""")
 PYTHON_LIST = re.compile(rf"\s*\[\s*(?:(?:{PYTHON_TEXT.pattern})[\s,]*)*\]\s*")
 MAX_PYTHON_LIST = 10_000
-"""Characters: it takes longer to read than JSON."""
+"""The most characters of a list in Python's syntax, which takes longer to read than JSON."""
 KINDS = {
     bool: "true or false",
     int: "a number",
@@ -74,12 +74,12 @@ def kind_of(value: object) -> str:
 
 
 def clean_text(value: object, field_name: str) -> str:
-    """Return a text field, stripped, in NFC and without HTML. Numbers and dates become text.
+    """Return a text field, stripped and in NFC. Numbers and dates become text; None and NaN become empty.
 
-    None, NaN (a data frame's None) and the words of MISSING become empty, except in an id.
+    In every field but an id, HTML is removed, and the words of MISSING become empty.
 
     Raises:
-        InvalidCompany: the value is a list, an object, an infinite number or the like.
+        InvalidCompany: the value is a list, an object, true or false, an infinite number or the like.
     """
     value = plain_value(value)
     if value is None or _is_nan(value):
@@ -87,7 +87,8 @@ def clean_text(value: object, field_name: str) -> str:
     if isinstance(value, UnreadableValue):
         raise InvalidCompany(field_name, value.reason)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidCompany(field_name, f"must be text, not {kind_of(value)}")
+        flat = "; take its members out first: jq -c '. + .COLUMN' FILE" if isinstance(value, dict) else ""
+        raise InvalidCompany(field_name, f"must be text, not {kind_of(value)}{flat}")
     if isinstance(value, float) and not is_finite(value):
         raise InvalidCompany(field_name, "is an infinite number")
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
@@ -95,11 +96,11 @@ def clean_text(value: object, field_name: str) -> str:
     text = normalized("NFC", str(value)).strip()
     if field_name == "id":
         return text
-    return "" if text.casefold() in MISSING else without_markup(text)
+    return "" if text.casefold() in MISSING or text == "NaT" else without_markup(text)  # NAT is a ticker
 
 
 def clean_list(value: object, field_name: str) -> tuple[str, ...]:
-    """Return the entries of a list field.
+    """Return the entries of a list field, without empty and repeated ones.
 
     `value`: a list of texts, or one text, which is a list in JSON or Python, or has entries separated by `;`, `|` or
     line breaks.
@@ -183,7 +184,7 @@ def _number(text: str) -> FieldValue:
 
 
 def _problem_of(value: object) -> str:
-    """Return why a value cannot be that of an attribute of any type; empty if it can."""
+    """Return why no attribute of any type can have this value; empty if one can."""
     if isinstance(value, UnreadableValue):
         return value.reason
     if value is not None and not isinstance(value, str | bool | int | float):
@@ -196,7 +197,7 @@ def _is_nan(value: object) -> bool:
 
 
 def _whole(number: float) -> float:
-    """Return 50.0 as 50: a data frame makes floats of whole numbers, and a filter for 50 is to find both."""
+    """Return 50.0 as 50: a data frame makes floats of whole numbers, and a filter for 50 must find both."""
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from similarity.company import Company, DeletedCompany
 from similarity.errors import InvalidInput, NoLiveGeneration
-from similarity.formats.excel_files import also_sheets, read_sheet
+from similarity.formats.excel_files import sheet_advice, sheet_note
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.encodings import is_unicode
-from similarity.ingest.files import columns_and_sheets, in_an_object, is_json, late_columns
+from similarity.ingest.files import columns_and_sheets, in_an_object, is_json, late_columns, read_rows
 from similarity.ingest.records import (
     COMPANY_FIELDS,
     FALLBACK_COLUMNS,
@@ -42,7 +42,7 @@ class KnownAttributes:
 
     @classmethod
     def of_index(cls, index: CompanyIndex) -> "KnownAttributes":
-        """Return the declared attributes of an index, and those of its first companies."""
+        """Return the declared attributes of an index, and the attributes of its `first_companies`."""
         companies = first_companies(index)
         return cls(
             schema=index.attributes(), stored=dict.fromkeys(name for each in companies for name in each.attributes)
@@ -51,7 +51,7 @@ class KnownAttributes:
     def added_to(self, columns: Columns) -> Columns:
         """Return `columns` with these attributes too, each in the column of its name, and with their types.
 
-        For files whose columns are not known yet. The column of a field is not taken for an attribute.
+        Use it for files whose columns are not known yet. The column of a field is not taken for an attribute.
         """
         fields = {*COMPANY_FIELDS, *FIELD_SYNONYMS, *columns.fields.values()}
         names = (name for name in (*self.schema.types, *self.stored) if name not in fields)
@@ -88,7 +88,7 @@ class FileColumns:
             else f"{name} <- {column}"
             for name, column in self.used
         ]
-        sheets = f"; {read_sheet(self.sheets)}" if len(self.sheets) > 1 else ""
+        sheets = f"; {sheet_note(self.sheets)}" if len(self.sheets) > 1 else ""
         return f"columns: {', '.join(used)}" + (f"; ignored: {self.ignored_text}" if self.ignored else "") + sheets
 
     @property
@@ -99,7 +99,7 @@ class FileColumns:
 
 
 def first_companies(index: CompanyIndex) -> list[Company]:
-    """Return the first companies of the live generation, by id: those of one batch."""
+    """Return the companies of the first batch of the live generation; empty if there is no live generation."""
     try:
         first = next(index.scan(index.live().name), [])
     except NoLiveGeneration:
@@ -112,27 +112,27 @@ def file_columns(
 ) -> FileColumns:
     """Return the columns of the fields and attributes in a file.
 
-    `columns` has those that the user named. Any other field is the column of its name, or the only one that differs
-    from it in nothing but case, blanks, hyphens, underscores or a leading "company". Attributes of `known` are found
-    in the same way, and a column `attributes.NAME` is the attribute NAME. `others`: columns with another use, which are
-    not ignored.
+    `columns` holds the columns that the user named. Any other field has the column of its name, or the only one whose
+    name differs only in case, blanks, hyphens, underscores or a leading "company". Attributes of `known` are found in
+    the same way (without "company"), and a column `attributes.NAME` is the attribute NAME. `others`: columns with
+    another use; the result does not list them as ignored.
 
     Raises:
         InvalidInput: the file lacks a required column or one that the user named, or several columns could be meant.
-            The message lists them. A file with a column `deleted` needs no names and descriptions.
+            The message lists the columns. A file with a column `deleted` needs no names and descriptions.
     """
     first, sheets = columns_and_sheets(path)
     known = known or KnownAttributes()
     late = late_columns(path, set(first))
-    # The members of an object of attributes need no columns.
+    # The members of an object `attributes` are no columns.
     existing = [*first, *(column for column, is_member in late.items() if not is_member)]
     try:
         found = match_columns(existing, columns, known=known, others=others)
-        advice = in_an_object(path) if is_json(path) else IS_TITLE if len(first) == 1 else ""
+        advice = in_an_object(path) or _of_objects(path) if is_json(path) else IS_TITLE if len(first) == 1 else ""
         _check_columns(found, existing, late, advice=advice)
         _refuse_mixed(found, columns, set(late))
     except InvalidInput as error:
-        raise InvalidInput(f"{error}{also_sheets(sheets)}") from None
+        raise InvalidInput(f"{error}{sheet_advice(sheets)}") from None
     declared = {name: name for name in known.schema.types} if is_json(path) else {}
     attributes = declared | dict(found.columns.attributes)
     return replace(found, columns=replace(found.columns, attributes=attributes), sheets=sheets)
@@ -216,7 +216,7 @@ def _check_columns(found: FileColumns, existing: Sequence[str], late: Collection
 
 
 def _refuse_mixed(found: FileColumns, columns: Columns, late: Collection[str]) -> None:
-    """Raise InvalidInput if a later row of a JSONL file spells a column in another way than the first rows."""
+    """Raise InvalidInput if a later row of a JSON file spells a column in another way than the first rows."""
     ignored = {_bare_key(column): column for column in found.ignored}
     for name, column in found.used:
         other = ignored.get(_bare_key(column))
@@ -229,12 +229,19 @@ def _refuse_mixed(found: FileColumns, columns: Columns, late: Collection[str]) -
             )
 
 
+def _of_objects(path: Path) -> str:
+    """Return how to read JSON whose first row has objects besides `attributes`; empty if it has none."""
+    first: Mapping[str, object] = next((row.record for row in read_rows(path)), {})
+    nested = [name for name, value in first.items() if isinstance(value, dict) and name != "attributes"]
+    return f"; take members out of objects first: jq -c '. + .{nested[0]}' FILE > FLAT.jsonl" if nested else ""
+
+
 def _bare_key(column: str) -> str:
     return column_key(column.removeprefix(ATTRIBUTE)).removeprefix("company")
 
 
 def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that the user named, or whose columns have other names."""
+    """Return the fields that the user named or that are in columns of other names, and their fallbacks."""
     renamed = {name: column for name, column in fields.items() if name in named or name != column}
     for name, fallback in FALLBACK_COLUMNS.items():
         if name in renamed and name not in named:
@@ -243,7 +250,7 @@ def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, s
 
 
 def _named(column: str, existing: Sequence[str], option: str) -> str:
-    """Return the column that a user names, also if it does not exist."""
+    """Return the existing column that a user means by `column`; `column` itself if there is none."""
     return _one_of(column, existing, (column_key(column), column_key(f"{ATTRIBUTE}{column}")), option) or column
 
 

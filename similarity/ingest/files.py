@@ -30,7 +30,7 @@ FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".parq
 JSON_FORMATS = (".jsonl", ".ndjson", ".json")
 BINARY_FORMATS = (".xlsx", ".parquet")
 UNREADABLE_VALUES = (ValueError, OverflowError, LookupError)
-"""The exceptions of pyarrow for a value that Python has no value for; an unknown time zone is a KeyError."""
+"""The exceptions of pyarrow for a value that Python cannot represent; an unknown time zone is a KeyError."""
 # Exceptions of a truncated or damaged gzip file.
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 
@@ -38,7 +38,7 @@ GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 def read_rows(path: Path, *, on_note: OnNote = lambda note: None) -> Iterator[Row]:
     """Yield the rows of a file. The file name decides the format; gzip is also recognised by its first bytes.
 
-    `on_note` is called if the file is read in another encoding than UTF-8, or if a value counts for several rows.
+    `on_note` is called if the file is read in another encoding than UTF-8, or has cells merged over several rows.
 
     Raises:
         InvalidInput: the file does not exist, its format is unknown, or its content is not of that format.
@@ -91,7 +91,8 @@ def format_of(name: str) -> str:
     if suffix not in FORMATS or (suffix in BINARY_FORMATS and suffixes[-1] == ".gz"):
         file = PurePosixPath(name).name
         raise InvalidInput(
-            f"{file} is none of {', '.join(FORMATS)} (all but Excel and Parquet also as .gz); convert it first"
+            f"{file} is none of {', '.join(FORMATS)} (all but Excel and Parquet also as .gz); save the companies as "
+            "one of these"
         )
     return suffix
 
@@ -141,7 +142,7 @@ def _column_names(path: Path) -> list[str]:
 
 
 def in_an_object(path: Path) -> str:
-    """Return how to read a JSON file that is an object with the list of companies; empty if it is none."""
+    """Return how to read a JSON file that is an object with the list of companies; empty for any other file."""
     with _opened(path) as stream:
         begin = _lines(stream, name=path.name).read(BLOCK)
     return list_in_object(begin.decode("utf-8-sig", "replace"))
@@ -166,9 +167,10 @@ def _distinct_names(names: list[str]) -> list[str]:
 
 
 def late_columns(path: Path, first: Collection[str]) -> dict[str, bool]:
-    """Return the columns of a JSONL file that are not among `first`, those of its first rows (`column_names`).
+    """Return the columns of a JSON file that are not among `first`, the columns of its first rows (`column_names`).
 
-    The value is whether it is only a member of an object `attributes`. The whole file is read. Any other file has none.
+    The value of a column is whether it is only a member of an object `attributes`. The whole file is read. For files of
+    other formats, the result is empty.
     """
     if not is_json(path):
         return {}
@@ -184,7 +186,8 @@ def late_columns(path: Path, first: Collection[str]) -> dict[str, bool]:
 def count_rows(path: Path) -> int:
     """Return the number of rows for a progress bar.
 
-    It is exact for Parquet; for Excel, the number that the file declares; otherwise, the number of lines.
+    It is exact for Parquet. For Excel it is the number that the file declares, and otherwise the number of lines, both
+    without the line of the column names.
     """
     suffix = format_of(path.name)
     with _opened(path) as stream:
@@ -225,7 +228,7 @@ def _lines(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: None)
 
 @contextmanager
 def _text(stream: IO[bytes]) -> Iterator[Iterator[str]]:
-    """Return the `bounded_lines` of a text. Invalid bytes become lone surrogates, which `Company` refuses."""
+    """Yield the `bounded_lines` of a text. Invalid bytes become lone surrogates, which `Company` refuses."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
         yield bounded_lines(text.readline)
@@ -249,7 +252,7 @@ def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
 
 def _values(column: "pyarrow.Array[Any]") -> list[object]:
-    """Return the values of a column; an UnreadableValue for one that Python has no value for.
+    """Return the values of a column; an UnreadableValue for each one that Python cannot represent.
 
     Parquet has more times than Python: a year after 9999, nanoseconds, a time zone that this machine does not know.
     Only the affected member of a struct is then lost.
@@ -273,7 +276,7 @@ def _values(column: "pyarrow.Array[Any]") -> list[object]:
 
 
 def _has_nanoseconds(kind: "pyarrow.DataType") -> bool:
-    """Return whether values may have nanoseconds, which Python's datetime has not."""
+    """Return whether values may have nanoseconds, which Python's datetime does not have."""
     import pyarrow
 
     return bool(pyarrow.types.is_timestamp(kind) and kind.unit == "ns")

@@ -59,8 +59,8 @@ def remember_names_of_erased(ledger: ErasureLedger, changes: "Iterable[Change | 
 def remember_names_only_in(index: CompanyIndex, name: str) -> None:
     """Store hashes of the names that companies have in this generation alone. Call before the generation is retired.
 
-    People may have written such names into notes while it was live; nobody has seen those of a generation that never
-    was, so it is not read, and does not count as another generation that has them.
+    People may have written such names into notes while the generation was live. Nobody has seen the names of a
+    generation that was never live, so it is not read, and does not count as another generation that has a name.
     """
     once_live = [generation.name for generation in index.generations() if generation.promoted_at]
     if name not in once_live:

@@ -31,7 +31,8 @@ def json_rows(stream: IO[bytes], *, name: str) -> Iterator[Row]:
     """Yield the rows of a JSON file in UTF-8.
 
     Raises:
-        InvalidInput: the file is an array that is not closed or has an item that is not JSON.
+        InvalidInput: the file is an array that is not closed, is followed by text, or has an item that is not JSON or
+            too long.
     """
     first: deque[bytes] = deque()
     while len(first) < MAX_BLANK_LINES and (line := stream.readline(MAX_LINE + 1)):
@@ -47,7 +48,7 @@ def json_rows(stream: IO[bytes], *, name: str) -> Iterator[Row]:
 def list_in_object(text: str) -> str:
     """Return how to read the list of objects that is a member of an object; empty if the object has none.
 
-    `text`: the begin of a file that is one object.
+    `text`: the beginning of a file that is one object.
     """
     place = 0
     while member := MEMBER.match(text, place):
@@ -63,7 +64,7 @@ def list_in_object(text: str) -> str:
 
 
 def _is_array(line: bytes, name: str) -> bool:
-    """Return whether the first line begins an array of objects. A list in a line may be a broken row of other files."""
+    """Return whether the first line begins an array of objects. In JSONL, a list in a line may be a broken row."""
     if not line.lstrip().startswith(b"["):
         return False
     if name.lower().removesuffix(".gz").endswith(".json"):
@@ -147,7 +148,7 @@ class _ArrayText:
                 return self._text[self._start : self._start + 1]
 
     def skip(self, expected: str, *, after: int = 0) -> None:
-        """Go past the next character. Raises InvalidInput if it is another one."""
+        """Go past the next character. Raises InvalidInput if it is not `expected`."""
         if (found := self.peek()) != expected:
             problem = f"there is {found!r} and not a comma or ]" if found else "it ends; it may be cut off"
             raise InvalidInput(f"{self._name} cannot be read to its end: after item {after:,} of its array, {problem}")

@@ -9,10 +9,10 @@ from similarity.ingest.records import Change
 
 
 def received_before_erasure(ledger: ErasureLedger, changes: Sequence[Change]) -> frozenset[int]:
-    """Return the positions of the changes that were received before an erasure of their company was requested.
+    """Return the positions of the changes whose version is not later than a request to erase their company.
 
-    With a higher version, such a change would bring the company back after its erasure has ended. The request may be in
-    the future, if the clock was ahead then; it decides nothing.
+    The version of an untimed change is the time of its receipt. If such a change were written with a higher version, it
+    would bring the company back after its erasure has ended. A request in the future (the clock was ahead) is ignored.
     """
     requested: dict[str, int] = {}
     for company_id in ledger.erased({change.id for change in changes}):

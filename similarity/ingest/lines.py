@@ -10,7 +10,7 @@ MAX_LINE = 16 * 1024 * 1024
 """Limit of a line of JSON in bytes, of a row of CSV in characters: eight times the limit of a message."""
 TOO_LONG = "is longer than 16 MiB; leave out fields that are not needed, or shorten the text"
 KEPT_CHARACTERS = 1_000
-"""Number of characters of a line that is too long that go into the rejects file."""
+"""How many characters of a line that is too long go into the rejects file."""
 
 
 def unpacked(stream: IO[bytes], *, name: str) -> IO[bytes]:

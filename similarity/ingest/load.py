@@ -46,7 +46,7 @@ from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 
 CHUNK_ROWS = 1024
-SHOWN_IDS = 3
+SHOWN_IDS, SHOWN_ROWS = 3, 20
 MAX_DELETED_SHARE = 0.05
 
 OnRows = Callable[[int], None]
@@ -57,14 +57,14 @@ OnDeletes = Callable[[Sequence[tuple[DeletedCompany, WriteResult]]], None]
 
 @dataclass(slots=True)
 class LoadReport:
-    """The counts of a load, where `rows` is the sum of `outcomes`.
+    """The counts of a load; `rows` is the sum of `outcomes`.
 
-    `deleted` counts the companies that were deleted. `missing` counts those of them that a sync deleted because the
-    file lacks them, and `failed_deletes` those that it could not delete because the store failed. By field,
-    `ignored_values` counts the invalid values of accepted companies, `ambiguous_values` the values that were kept but
-    may mean something else, such as "1.200", `thousands_commas` those such as "1,234", `removed_values` the companies
-    that lost a value because their row has no column for it, and `lost_to_invalid_values` those whose new value is
-    invalid. `decimal_commas` has a number of each field that has decimal commas. `notes`: remarks on the file.
+    Counts of companies: `deleted`; `missing`, the part of `deleted` that a sync deleted because the file lacks them;
+    `failed_deletes`, which a sync could not delete because the store failed. Counts by field: `ignored_values`, invalid
+    values of accepted companies; `ambiguous_values`, which were kept but may mean something else, such as "1.200";
+    `thousands_commas`, values such as "1,234"; `removed_values`, companies that lost a value because their row has no
+    column for it; `lost_to_invalid_values`, companies that lost a value because the new one is invalid.
+    `decimal_commas`: one number of each field that has decimal commas. `notes`: remarks on the file.
     """
 
     rows: int = 0
@@ -128,12 +128,12 @@ def load_file(
     """Write every valid row to the index of `lease`, and every invalid row with its reason to `rejects`.
 
     `now`: the start of the run. It is the version of rows without an event time. `sync`: the file is a complete
-    snapshot, so stored companies that it does not contain are deleted. `force`: also if they are more than 5 %.
+    snapshot, so stored companies that it does not contain are deleted. `force`: even if they are more than 5 %.
     `before_writes`: called once, before the first valid row is written.
 
-    Raises:
+    Raises: as `write_changes`; earlier chunks are written. Further:
         IndexUnavailable, LeaseLost: no row of a chunk was accepted, or the lease is lost; earlier chunks are written.
-        InvalidInput: the file cannot be read to its end; the chunks before are written. In a sync nothing is written,
+        InvalidInput: the file cannot be read to its end; earlier chunks are written. A sync raises it before it writes,
             also if no row has a valid company, a row has no usable id, or too many companies would be deleted.
     """
     if sync:
@@ -212,14 +212,15 @@ def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, forc
     Raises:
         InvalidInput: a row has no usable id, or (unless `force`) more than 5 % of the companies are missing.
     """
-    ids_in_file: set[str] = set()
+    ids_in_file, without = set[str](), list[str]()
     for row in read_rows(path):
         try:
             ids_in_file.add(_id_of(row, columns))
         except InvalidCompany as error:
-            raise InvalidInput(
-                f"row {row.number} has no usable id ({error}), so the deletes are not certain; correct or remove it"
-            ) from error
+            without.append(f"row {row.number} has no usable id ({error})")
+    if without:
+        named = "; ".join(without[:SHOWN_ROWS] + ["..."] * (len(without) > SHOWN_ROWS))
+        raise InvalidInput(f"{named}; the deletes are not certain, so nothing was written: correct or remove such rows")
     stored_ids = {
         company.id
         for generation in index.write_targets()

@@ -5,8 +5,8 @@ import re
 
 # A tag ends before the next "<", so that a text full of "<" is searched in linear time.
 TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9:]*)(?=[\s/>])[^<>]*>|<!--[^<>]*-->")
-# https://html.spec.whatwg.org/multipage/indices.html, with its obsolete elements, those of vector graphics that feeds
-# have, and those of Microsoft Word. Any other "<word ...>" is text: "profit <EUR 5m and sales >EUR 2m", "List<String>".
+# Elements of HTML (https://html.spec.whatwg.org/multipage/indices.html), also obsolete ones, and elements of vector
+# graphics and Microsoft Word. Any other "<word ...>" is text: "profit <EUR 5m and sales >EUR 2m", "List<String>".
 ELEMENTS = frozenset(
     """
     a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote body br

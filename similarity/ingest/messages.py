@@ -4,9 +4,9 @@
     value  a JSON object with the fields of a record (`similarity.ingest.records.COMPANY_FIELDS`),
            `attributes` and optionally `schema`: 1 and `follows_version`; an empty value or none deletes the company
 
-`follows_version` is the stored version that the sender replaces, whatever the event time: the change gets the
-lowest version above it. The service adds it to a write without an event time if the stored version is ahead of
-the clock.
+`follows_version` is the stored version that the sender replaces: the change gets the lowest version above it, or
+the version of its event time if that is higher. The service adds `follows_version` to a write without an event
+time if the stored version is ahead of the clock.
 
 A message keeps its bytes from the source to the index or to the dead letters, so that an undecodable message is
 not lost.

@@ -18,6 +18,7 @@ from similarity.company import (
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.formats.plain_values import UnreadableValue, plain_value
 from similarity.index.attributes import TEXT, AttributeSchema, AttributeType, parse_type
+from similarity.ingest.encodings import before_wrong_decoding
 from similarity.ingest.field_values import (
     MISSING,
     FieldValue,
@@ -67,7 +68,7 @@ class Columns:
 
     The domain is also read from the website, unless only `domain` is listed.
 
-    `attributes` maps attribute names to columns, and `schema` holds the types of those that have one. Values of the
+    `attributes` maps attribute names to columns, and `schema` holds the declared types of attributes. Values of the
     type number are parsed: range filters match numbers only, and every cell of a CSV file is text. The members of an
     object `attributes` in a record need no columns (`attribute_values`).
     """
@@ -84,7 +85,7 @@ class Columns:
         `size`: the name of the attribute that is the size of a company.
 
         Raises:
-            InvalidInput: an option does not have this form, or the size has no type.
+            InvalidInput: an option does not have this form or names an unknown field, or the size has no type.
         """
         fields: dict[str, str] = {}
         for pair in columns:
@@ -203,8 +204,8 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     `now`: the version of a record without `event_time` (the start of a batch run, or the time of receipt). A record
     whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have its
     declared type, are ignored with a warning; the company is still accepted. A declared number like "1.200" is read as
-    a decimal with a warning. An id like "nan" or 1.0, tags with commas and a number with a leading zero get a
-    warning.
+    a decimal with a warning. Other values that get a warning are an id like "nan" or 1.0, tags with commas, a number
+    with a leading zero, and a text in a wrong encoding.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -232,6 +233,10 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         attributes=attributes,
     )
     change = VersionedCompany(company=company, version=version, untimed=untimed)
+    for name in TEXT_FIELDS:
+        if meant := before_wrong_decoding(text[name]):
+            warnings += (f"{name}: {text[name]!r:.40} looks like {meant!r:.40} in a wrong encoding; save as UTF-8",)
+            ambiguous.add(name)
     if warning := _id_warning(text["id"]):
         warnings += (warning,)
         ambiguous.add("id")
@@ -274,7 +279,7 @@ def _domain(value: object) -> tuple[str, tuple[str, ...]]:
 
 
 def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], dict[str, FieldValue]]:
-    """Return the attributes, and of each field with a warning or a decimal comma its value."""
+    """Return the attributes, and the value of each field with a warning or a decimal comma."""
     attributes: dict[str, AttributeValue] = {}
     remarkable: dict[str, FieldValue] = {}
     nested = record.get("attributes")

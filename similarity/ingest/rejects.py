@@ -25,8 +25,8 @@ class RejectsFile:
     id, column and reason. A run without rejects or warnings deletes the file that an earlier run wrote.
 
     Raises:
-        InvalidInput: a file could not be written, or is `source` (the file that is read) or a database. It is checked
-            before the load starts.
+        InvalidInput: a file could not be written, or is `source` (the file that is read) or a database. The constructor
+            checks this, before the load starts.
     """
 
     def __init__(self, path: Path, *, source: Path | None = None) -> None:

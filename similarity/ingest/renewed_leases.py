@@ -14,15 +14,15 @@ LOAD = "load"
 REEMBED = "reembed"
 """Name of the lease for filling, promoting or removing a candidate: one process at a time."""
 RETIRE = "retire"
-"""Name of the lease for removing a generation that was live: each removal reads which names the others still have."""
+"""Name of the lease for removing a generation that was live: a removal reads which company names the others hold."""
 LEASE_SECONDS = 60.0
 
 
 class RenewedLease:
-    """A lease that a thread renews until the `with` block ends, because one step may take an hour.
+    """A lease that a thread renews until the `with` block ends, because one step of the work may take an hour.
 
     Raises:
-        LeaseHeld: another process holds the lease.
+        LeaseHeld: another holder has the lease.
     """
 
     def __init__(self, index: CompanyIndex, name: str, *, seconds: float = LEASE_SECONDS) -> None:
@@ -52,7 +52,7 @@ class RenewedLease:
             # Do not hide the first exception; the lease expires by itself.
 
     def held(self) -> Lease:
-        """Renew and return the lease. Raises LeaseLost if another process has taken it; then stop the work."""
+        """Renew and return the lease. Raises LeaseLost if it is not held any more; then stop the work."""
         if self._lease is None:
             raise LeaseLost(f"the lease {self._name!r} was not taken yet; use it with 'with'")
         with suppress(IndexUnavailable):  # it may be available again before the lease expires
@@ -64,18 +64,18 @@ class RenewedLease:
             try:
                 self.held()
             except LeaseLost:
-                return  # as the next `held` says
+                return  # the next `held` raises it again
 
 
 class LoadLease(RenewedLease):
     """The lease of a load: one load of an index at a time.
 
-    A load gives way to newer versions, but a company that another load found unchanged keeps its old version: an older
-    load that still runs would replace it, or delete it if its file lacks the company.
+    A load overwrites no newer version. But a company that a load found unchanged keeps its old version, so an older
+    load that still runs could replace or delete this company.
 
     Raises:
-        LeaseHeld: another load runs. The lease of a load that was killed on this host is taken over; that of one on
-            another host ends within LEASE_SECONDS.
+        LeaseHeld: another load runs. The lease of a load that was killed is taken over if it ran on this host;
+            otherwise that lease ends within LEASE_SECONDS.
     """
 
     def __init__(self, index: CompanyIndex) -> None:

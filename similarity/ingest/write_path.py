@@ -5,7 +5,8 @@
 
 The command line, the pipelines and the service all call `write_changes`. Only a re-embed, an import of vectors and an
 erasure write documents themselves. If the text of a company has not changed, its stored vector is reused and the
-encoder is not called. The complete document is still written, with its new version.
+encoder is not called. The complete document is still written, with its new version. A webhook after a write of the
+service belongs in `services/search/writes/`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -131,9 +132,11 @@ def write_changes(
 
     Raises:
         NoLiveGeneration: there is no generation to write to.
-        EncoderMismatch: the encoder of a generation is not among `encoders`; nothing was written, unless it was
-            added during the write.
-        EncodingFailed: an encoder raised on the texts; nothing was written, except as above.
+        EncoderMismatch: the encoder of a generation is not among `encoders`.
+        EncodingFailed: an encoder raised on the texts.
+        IndexUnavailable: the lease cannot be renewed, or the index cannot be read.
+
+    After EncoderMismatch and EncodingFailed, nothing was written, unless a generation was added during the write.
     """
     if skip_unchanged and (unchanged := _unchanged(writer, changes)):
         others = [change for position, change in enumerate(changes) if position not in unchanged]
@@ -165,7 +168,7 @@ def write_changes(
     remember_names_of_erased(writer.index.ledger, changes)
     combined = [_combined_result(target_results) for target_results in results]
     if {target.name for target in writer.targets()} - {target.name for target in targets}:
-        # The process slept past its lease during the write, so a re-embed did not wait for it, and copied without it.
+        # The process slept past its lease during the write, so a re-embed did not wait for it, and missed the changes.
         again = write_changes(writer, encoders, changes, now=now, bump_above=bump_above)
         return [_first_or(repeated, before=each) for repeated, each in zip(again, combined, strict=True)]
     return combined
@@ -174,8 +177,8 @@ def write_changes(
 def _unchanged(writer: WriterLease, changes: Sequence[Change]) -> dict[int, WriteResult]:
     """Return an UNCHANGED result, by position, for each untimed change whose content every generation already stores.
 
-    All target generations must store it in the same version. Of changes of one company with different contents none is
-    unchanged: the newest may be the one with the stored content.
+    All target generations must store it in the same version. If the changes of a company differ in content, none of
+    them is unchanged: the newest may be the one with the stored content.
     """
     ids = {change.id for change in changes}
     stored: list[tuple[dict[str, int], dict[str, EmbeddedCompany]]] = []
@@ -233,7 +236,7 @@ def _embed_for_targets(
 def _changed_since(
     index: CompanyIndex, targets: Sequence[Generation], stored: Mapping[str, EmbeddedCompany], ids: Collection[str]
 ) -> dict[str, EmbeddedCompany]:
-    """Return the companies among `ids` whose version in the last of `targets` is not that of `stored`."""
+    """Return the companies among `ids` whose version in the last of `targets` differs from `stored`."""
     name = targets[-1].name
     with suppress(UnknownGeneration):
         versions = index.stored_versions(name, ids)
@@ -270,7 +273,7 @@ def _live_last(targets: Sequence[Generation]) -> list[Generation]:
 def _stored(index: CompanyIndex, targets: Sequence[Generation], ids: Collection[str]) -> dict[str, EmbeddedCompany]:
     """Return the newest stored document of each id in these generations, which have the same encoder.
 
-    Of several with one version it is that of the last generation: the live one, if it is among them.
+    If several have the same version, the result is from the last generation: the live one, if it is among them.
     """
     newest: dict[str, EmbeddedCompany] = {}
     for target in reversed(targets):
@@ -304,8 +307,8 @@ def _bumped_versions(
 ) -> dict[int, int]:
     """Return the next higher version of each untimed change that conflicts with a stored version above `above`.
 
-    Later untimed changes of its company get a higher one, so that the last of them stays. The result is by position in
-    `changes`. `results`: for each change its results, one per target.
+    Later untimed changes of the same company get higher versions, so that the last change stays. The result is by
+    position in `changes`. `results`: for each change its results, one per target.
     """
     bumped: dict[int, int] = {}
     newest: dict[str, int] = {}
@@ -319,9 +322,9 @@ def _bumped_versions(
 
 
 def _combined_result(results: Sequence[WriteResult]) -> WriteResult:
-    """Return a failed result if there is one, otherwise the last one.
+    """Return a failed result if there is one, otherwise the last result.
 
-    The last one is that of the live generation or, if none is live, of the newest candidate.
+    The last result is from the live generation or, if none is live, from the newest candidate.
     """
     return next((result for result in results if result.outcome is WriteOutcome.FAILED), results[-1])
 

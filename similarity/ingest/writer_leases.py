@@ -27,7 +27,7 @@ from similarity.index.protocol import CompanyIndex, Generation, Lease
 
 LEASE_PREFIX = "writer."
 LEASE_SECONDS = 180.0
-"""Duration of a lease: the longest delay of a re-embed by a dead writer. A batch must be written in 2/3 of it."""
+"""Duration of a lease: the longest delay of a re-embed by a dead writer. A batch must take at most 2/3 of this time."""
 POLL_SECONDS = 0.2
 
 
@@ -138,5 +138,5 @@ def new_holder() -> str:
 
 
 def host_name() -> str:
-    """Return the name of this host as it is in holder names."""
+    """Return the name of this host as holder names contain it."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64]

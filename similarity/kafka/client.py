@@ -58,7 +58,10 @@ def create_client(client: Any, configuration: Mapping[str, object]) -> Any:
 
 @contextmanager
 def convert_errors(confluent: Any, servers: str, what: str) -> Iterator[None]:
-    """Convert exceptions of the client to ours; `what` is the result that was requested."""
+    """Convert exceptions of the client: to InvalidInput if the login is refused, else to KafkaUnavailable.
+
+    `what`: the result that was requested, for the message.
+    """
     try:
         yield
     except confluent.KafkaException as error:

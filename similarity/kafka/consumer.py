@@ -178,9 +178,10 @@ class GroupOffsets:
         self._consumer = create_client(self._confluent.Consumer, {**settings.client(), **own})
 
     def committed(self, partitions: Sequence[int]) -> dict[int, int]:
-        """Return the next offset to read of each partition that has a committed one.
+        """Return the next offset to read of each partition that has a committed offset.
 
         Raises:
+            InvalidInput: the login is refused.
             KafkaUnavailable: no broker answers.
         """
         where = [self._confluent.TopicPartition(self._topic, partition) for partition in partitions]
@@ -192,6 +193,7 @@ class GroupOffsets:
         """Commit these offsets: all records before them are processed. The commit is durable when this returns.
 
         Raises:
+            InvalidInput: the login is refused.
             KafkaUnavailable: no broker confirmed it within `patience` seconds; it may still succeed later.
         """
         what = f"an answer to the commit of group {self._group}"

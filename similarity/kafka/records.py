@@ -10,7 +10,7 @@ from similarity.ingest.messages import Message
 
 LAST_MILLISECOND = (LAST_TIME - EPOCH) // timedelta(milliseconds=1)
 SLOTS = 900
-"""Microseconds of a millisecond that offsets have; the others are for changes of a company that span a multiple."""
+"""Microseconds of a millisecond that offsets give; the others order a company's changes around a multiple of SLOTS."""
 
 
 class KafkaUnavailable(SimilarityError):
@@ -40,8 +40,8 @@ class Record:
         """Return the record as a message; its time is `received` if the record has no timestamp.
 
         Within the millisecond of the timestamp, the offset gives the microsecond, so that changes of a company keep
-        their order and have the same time whenever they are read. After SLOTS offsets the microseconds begin again;
-        there, the time is above `after`, the time of an earlier message of the same key, if the millisecond allows it.
+        their order and have the same time whenever they are read. After SLOTS offsets, microseconds start at 0 again.
+        The time is then above `after`, the time of an earlier message of the same key, if the millisecond allows it.
         """
         time = received
         if self.timestamp is not None:

@@ -1,1 +1,1 @@
-"""A bundle's parts: manifest, ONNX graph, calibration, runtimes, and what the library needs of an encoder."""
+"""A bundle's parts: manifest, calibration, ranker, runtimes of the graph, and the interface of an encoder."""

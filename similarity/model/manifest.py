@@ -3,14 +3,13 @@
 Unknown, missing and ill-typed fields are errors: with a misspelt setting the vectors would look right but be wrong.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import Ranker, ranker_from_json, ranker_to_json
+from similarity.model.ranker import Ranker, is_finite, ranker_from_json, ranker_to_json
 from similarity.text import TEXT_REVISIONS, TextSettings
 
 SCHEMA_VERSION = 3  # 1 had no licence, 2 no ranker
@@ -20,7 +19,7 @@ NORMALISATION = "l2"
 INPUT_NAMES = ("input_ids", "attention_mask")
 OUTPUT_NAME = "embedding"
 
-# Members that were added by a later schema, and its version.
+# Members that are not in schema 1, and the schema version that added them.
 _SINCE = {"licence": 2, "ranker": 3}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_DIMENSION = 16_384
@@ -31,11 +30,11 @@ _MAX_TOKENS = 65_536
 class Manifest:
     """The description of a bundle's model.
 
-    `dimension` is that of a vector. Texts are truncated to `max_tokens` tokens, special tokens included. `pooling`
-    ("mean" over non-padding tokens) and `normalisation` ("l2") are part of the graph. `quantisation` is the storage
-    format of the weights ("none": float32). `metrics` are figures by name; `calibration` maps a cosine to a
-    probability. `licence` is the SPDX expression of the weights, empty if a manifest of schema 1 has none. `ranker`
-    holds the weights of the second stage.
+    `dimension` is the length of a vector. Texts are truncated to `max_tokens` tokens, including special tokens.
+    `pooling` ("mean" over non-padding tokens) and `normalisation` ("l2") are part of the graph. `quantisation` is the
+    storage format of the weights ("none": float32). `metrics` are figures by name; `calibration` maps a cosine to a
+    probability. `licence` is the SPDX expression of the weights; it may be empty, except in schema 2. `ranker` holds
+    the weights of the second stage.
 
     Raises:
         ValueError: a value is out of range.
@@ -68,9 +67,9 @@ class Manifest:
                 f"revision {' or '.join(map(str, TEXT_REVISIONS))}"
             )
         if self.pooling != POOLING:
-            raise ValueError(f"pooling is {self.pooling!r:.40}, this version knows {POOLING!r}")
+            raise ValueError(f"pooling is {self.pooling!r:.40}, this release knows {POOLING!r}")
         if self.normalisation != NORMALISATION:
-            raise ValueError(f"normalisation is {self.normalisation!r:.40}, this version knows {NORMALISATION!r}")
+            raise ValueError(f"normalisation is {self.normalisation!r:.40}, this release knows {NORMALISATION!r}")
 
 
 def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str, object]:
@@ -80,7 +79,7 @@ def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str,
     values["metrics"] = dict(manifest.metrics)
     values["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
     values["ranker"] = ranker_to_json(manifest.ranker)
-    # Without the later members, write the earlier schema again, so that such a bundle keeps its `bundle_id`.
+    # If the later members are empty, write the earlier schema again, so that such a bundle keeps its `bundle_id`.
     version = 3 if manifest.ranker else 2 if manifest.licence else 1
     for name, since in _SINCE.items():
         if version < since:
@@ -92,12 +91,13 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
     """Return the manifest and the SHA-256 of each file by name.
 
     Raises:
-        ValueError: a field is unknown, missing or of the wrong type, or the schema is newer than this release.
+        ValueError: a field is unknown, missing, of the wrong type or out of range, or this release does not read the
+            schema.
     """
     found = _object("the manifest", content)
     version = _whole_number(found, "schema_version")
     if version > SCHEMA_VERSION:
-        raise ValueError(f"schema_version {version} is newer than this software reads ({SCHEMA_VERSION}); upgrade it")
+        raise ValueError(f"schema_version {version} is newer than this release reads ({SCHEMA_VERSION}); upgrade it")
     if version < 1:
         raise ValueError(f"schema_version is {version}, not 1 to {SCHEMA_VERSION}")
     names = {"schema_version", "sha256", *(item.name for item in fields(Manifest))}
@@ -123,10 +123,10 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
 def _text_settings(content: object) -> TextSettings:
     found: dict[str, Any] = _object("text_settings", content)
     _check_names("text_settings", found, {item.name for item in fields(TextSettings)})
-    usual = asdict(TextSettings())
+    defaults = asdict(TextSettings())
     for name, value in found.items():
-        if type(value) is not type(usual[name]):
-            kind = "true or false" if isinstance(usual[name], bool) else "a whole number"
+        if type(value) is not type(defaults[name]):
+            kind = "true or false" if isinstance(defaults[name], bool) else "a whole number"
             raise ValueError(f"text_settings.{name} is {value!r:.40}, not {kind}")
     return TextSettings(**found)
 
@@ -151,17 +151,10 @@ def _hashes(content: object) -> dict[str, str]:
 def _numbers(name: str, content: object) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for key, value in _object(name, content).items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
             raise ValueError(f"{name}.{key} is {value!r:.40}, not a finite number")
         numbers[key] = value
     return numbers
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond what a float can hold
-        return False
 
 
 def _whole_number(found: Mapping[str, object], name: str) -> int:

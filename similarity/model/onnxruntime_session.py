@@ -19,14 +19,14 @@ from similarity.model.manifest import INPUT_NAMES, OUTPUT_NAME
 # A batch takes well under a second. A run that takes longer than this, such as an endless loop, is terminated.
 RUN_SECONDS = 30.0
 GPU_PROVIDERS: Mapping[str, str] = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
-"""The runtimes that need a GPU, and onnxruntime's names of them."""
+"""The runtimes that need a GPU, and onnxruntime's names for them."""
 
 
 class OnnxRuntimeSession:
     """An ONNX model run by onnxruntime on the CPU, one thread for each call, or by a runtime of GPU_PROVIDERS.
 
-    `largest` is the largest batch, rows and tokens; TensorRT compiles the model for it. A run that takes longer than
-    RUN_SECONDS is terminated: onnxruntime checks the flag between nodes, also in a Loop.
+    `largest` is the largest batch (rows, tokens); TensorRT compiles the model for it. A run that takes longer than
+    RUN_SECONDS is terminated: onnxruntime checks between nodes, also in a Loop, whether it must stop.
 
     Raises:
         SimilarityError: the runtime needs a GPU or libraries that are not there.
@@ -53,7 +53,7 @@ class OnnxRuntimeSession:
             # TensorRT uses CUDA for the operators that it lacks, and both use the CPU.
             providers = [(gpu, _shapes(*largest)), "CUDAExecutionProvider"] if runtime == "tensorrt" else [gpu]
             providers.append("CPUExecutionProvider")
-        # Its own fallback would print to standard output.
+        # onnxruntime's own fallback would print to standard output.
         self._session = onnxruntime.InferenceSession(model, options, providers=providers, enable_fallback=False)
         if gpu and gpu not in self._session.get_providers():
             raise SimilarityError(f"{gpu} did not start; onnxruntime's messages above name what is missing")

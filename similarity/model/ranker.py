@@ -24,8 +24,8 @@ class ComparableWeights:
         score = business * logit of *business* + density * facts
         facts = size_gap * [size_gap] + size_unknown * [size_unknown] + same_country * [same_country]
 
-    `density` is 0 to 1 (`similarity.search.reranking.scores`). Where it is 1, P(competitor) =
-    sigmoid(slope * score + intercept); the lower it is, the nearer the probability is to that of *business*.
+    `density` is 0 to 1 (`similarity.search.reranking.scores`). If it is 1, P(competitor) is
+    sigmoid(slope * score + intercept); with a lower density, it is nearer to the probability of *business*.
     `slope` and `intercept` are fitted on the same judgements as *business*, the other weights on lists of peers.
 
     Raises:
@@ -52,7 +52,8 @@ class Ranker:
     `languages`: ISO 639 codes of the languages that the encoder reads; for other texts no probability is given.
 
     Raises:
-        ValueError: a weight has the wrong sign, so that a better match would be ranked lower; or a language is no code.
+        ValueError: a weight has the wrong sign, so that a better match would be ranked lower; or `languages` is empty
+            or has an entry that is no ISO 639 code.
     """
 
     encoder_id: str
@@ -100,7 +101,7 @@ def ranker_from_json(content: object) -> Ranker | None:
     """Return the ranker of a JSON object, as `ranker_to_json` makes it, or None if `content` is None (null in JSON).
 
     Raises:
-        ValueError: a member is missing, unknown or of the wrong type, or a weight has the wrong sign.
+        ValueError: a member is missing, unknown or of the wrong type, or `Ranker` refuses its value.
     """
     if content is None:
         return None
@@ -127,7 +128,15 @@ def _members(name: str, content: object, kind: type, optional: Mapping[str, Any]
     return {**optional, **content}
 
 
+def is_finite(value: float) -> bool:
+    """Return whether a number is finite and, if it is a whole number, one that a float can hold."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         raise ValueError(f"{name} is {value!r:.40}, not a finite number")
     return float(value)

@@ -1,7 +1,7 @@
 """Detects the language of a description.
 
-An encoder reads the languages that it was trained on. Texts in others are embedded too, but their language is shown,
-so that a user knows why the neighbours look wrong, and no probability is given for them (`is_readable`).
+An encoder reads the languages that it was trained on. Texts in other languages are embedded too, but their language is
+shown, so that a user knows why the neighbours look wrong, and they get no probability (`is_readable`).
 """
 
 import io
@@ -33,16 +33,17 @@ MAX_CHARACTERS = 400
 MIN_ENGLISH_WORDS = 6
 MIN_ENGLISH_SHARE = 0.1
 
-# An English text has at most this share of letters of other scripts. An English tokenizer knows few of them: of Chinese
-# descriptions 59 % of the tokens are unknown, of Japanese ones 26 %, of those in Latin letters none. At most 1 % of the
+# An English text has at most this share of letters of other scripts. An English tokenizer knows few of these: of the
+# tokens, 59 % are unknown in Chinese descriptions, 26 % in Japanese ones and none in Latin letters. At most 1 % of the
 # letters of 46,616 English descriptions are of other scripts, and at least 17 % of Chinese and Japanese ones.
 MAX_OTHER_SCRIPTS = 0.2
-# The identifier takes an English text with a long foreign name for another language. Such texts have English words.
+# A text in another language has less than this share of the words below. English texts with a long foreign name have
+# more, but the identifier takes them for another language.
 MAX_ENGLISH_SHARE = 0.08
 
 _ENGLISH = re.compile(r"\b(?:the|and|of|with|that|which|from|its|are|their|company|provides)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
-# Not Latin: without its letters, their full-width forms and ligatures.
+# A letter that is not Latin; full-width forms and ligatures of Latin letters count as Latin.
 _OTHER_SCRIPT = re.compile(
     r"[^\W\d_A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a]"
 )
@@ -64,9 +65,9 @@ def detect_language(text: str) -> str:
 def is_readable(text: str, language: str, languages: Collection[str]) -> bool:
     """Return whether an encoder of `languages` can read `text`, whose detected language is `language`.
 
-    It cannot if the text is certainly in another language, or if it passes for English but is largely in another script
-    than Latin. For an encoder of English, it is False for one of 46,616 English descriptions, and for 239 of 240 in six
-    other languages.
+    False for a text in another language with few English words, and for an English or undecided text that is largely in
+    another script than Latin. For an encoder of English, the result is False for one of 46,616 English descriptions,
+    and for 239 of 240 in six other languages.
     """
     sample = text[:MAX_CHARACTERS]
     if language in languages and language != "en":
@@ -106,7 +107,7 @@ def _identifier() -> "LanguageIdentifier":
 
 
 def _whole_numbers(values: "NDArray[np.unsignedinteger]") -> "array[int]":
-    """Return the numbers as an array of Python ints, which the identifier reads faster, one for each byte of a text."""
+    """Return the numbers as an `array`, which the identifier reads faster, one number for each byte of a text."""
     numbers = array(values.dtype.char)
     numbers.frombytes(values.data.cast("B"))
     return numbers

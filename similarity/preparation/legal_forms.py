@@ -4,8 +4,8 @@ The tables follow the list of entity legal forms of ISO 20275. A form is recogni
 spaces and punctuation do not matter ("S.à r.l.", "SARL"). A form that could also be another part of a name ("PC") is
 removed only if it is written as its table requires, and if the remaining words are not all common words.
 
-An erasure searches for names without legal forms (`similarity.index.name_hashes`). The table of masking is a subset of
-this one. It does not grow with this one, because stored embeddings depend on it.
+An erasure searches for names without legal forms (`similarity.index.name_hashes`). The forms of `masking` are a subset
+of these tables. They do not grow with these tables, because stored embeddings depend on them.
 """
 
 import re
@@ -92,7 +92,7 @@ TRAILING = """
     ش.ذ.م.م; المحدودة; المساهمة; المساهمة العامة; محدودة; בע״מ; प्राइवेट लिमिटेड; लिमिटेड; প্রাইভেট লিমিটেড;
     লিমিটেড
 """
-# Written as one word in capitals ("AB Volvo"): in "A.S. Watson" they are initials.
+# Written as one word in capitals ("AB Volvo"): with dots, as in "A.S. Watson", the letters are initials.
 LEADING_IN_CAPITALS = """
     AB; AS; CV; DOO; KŪB; MB; OÜ; PAT; SA; SAS; SCI; SIA; SNC; TŪB; UD; ŽŪB; АО; АТ; АД; АҚ; ИП; ПП; ЧП; УП;
     ЕТ; СД; КД
@@ -108,7 +108,8 @@ TRAILING_WITH_DOTS = """
     A.C.; A.I.E.; B.A.; C.B.; C.L.; E.S.P.; E.U.; I.P.; I.K.; L.C.; M.E.; N.A.; N.L.; O.D.; P.A.; P.C.;
     P.S.; S.A.D.; S.A.M.; S.C.; S.E.C.; S.F.; S.J.; S.M.E.; S.O.C.; S.P.; S.S.; T.A.O.; T.P.; U.A.; U.C.; Z.S.
 """
-# Like the ordinary words of masking, these do not identify a company; before them, a doubtful form is not removed.
+# Like the ordinary words of masking, these do not identify a company. A doubtful form is not removed if only such words
+# would remain.
 COMMON_WORDS = frozenset(
     """advisors advisory aerospace agency agri agriculture air airlines airport airways analytics and apparel architects
     architecture asia asset assets associates association audio auto automation automotive aviation bakery biologics

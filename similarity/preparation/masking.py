@@ -1,7 +1,7 @@
 """Replaces the names of a company in its description by "The company".
 
 Company names bias the vectors: two companies whose names begin with "Wuhan" get a high cosine even if their businesses
-differ. Each occurrence of a name is replaced, with or without a legal form in any language. Names that are also
+differ. Each occurrence of a name is replaced, with or without a common legal form. Names that are also
 ordinary words are replaced only under stricter rules (see `MaskingRule`): the text of a company called Gap may contain
 the word "gap".
 """
@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 MASK = "The company"
 MASKED_CHARACTERS = 10_000
-# The search takes as long as these two limits multiplied: at most 0.1 s. Names of real companies that occur in their
-# description have at most 200 characters in all.
+# The time of the search grows with the product of these two limits; it is at most 0.1 s. The names that descriptions of
+# real companies contain have at most 200 characters in all.
 MASKED_NAME_CHARACTERS = 1_000
 
 # Legal forms at the end of a name ("Ltd.", "S.p.A.", "Tbk"), in lower case and without dots. A change here changes
@@ -44,7 +44,7 @@ CJK_LEGAL_FORMS = (
 )
 MAX_GROUP_WORDS = 8
 GROUP_WORDS = frozenset({"group", "holding", "holdings"})
-# A name of these words only describes a business instead of identifying a company; it is masked only with a legal form.
+# A name that has no other words describes a business and identifies no company; it is masked only with a legal form.
 ORDINARY_WORDS = frozenset(
     """bank banking beauty beer biotech capital cement chemical chemicals coal coffee construction credit data digital
     education electric energy engineering entertainment finance financial food foods fuel gas global gold health
@@ -59,7 +59,7 @@ ORDINARY_WORDS = frozenset(
 _TOKEN = re.compile(r"\.(?:com|io|ai|co|net|org)\b|(?:(?!\.(?:com|io|ai|co|net|org)\b)[^\s,()（）\-–])+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CJK_LEGAL_FORM = "|".join(map(re.escape, CJK_LEGAL_FORMS))
-# A legal form directly before a name; searched for in the _LEADING_FORM_WINDOW characters before the name.
+# A legal form or "the" directly before a name; searched for in the _LEADING_FORM_WINDOW characters before the name.
 _LEADING_FORM = re.compile(rf"(?<!\w)(?:{'|'.join(LEADING_WORDS)})\s+\Z", re.IGNORECASE)
 _LEADING_FORM_WINDOW = 40
 _BRACKETS = re.compile(r"(?<!\s)\s*[(（][^)）]*[)）]")
@@ -81,16 +81,16 @@ _LEGAL_TAIL = re.compile(
 
 
 class MaskingRule(Enum):
-    """The rule that decides whether an occurrence of a name is replaced; with a legal form it always is."""
+    """The rule that decides whether a name without a legal form is replaced; a name with one always is."""
 
     NAME = auto()
     """Replaced unless the text has it in lower case ("gap")."""
     LOWER_CASE = auto()
     """Always replaced: the name is written in lower case ("adidas"), or its script has no case."""
     LETTER = auto()
-    """A single letter: replaced only at the start of a sentence, or with a legal form."""
+    """A single letter: replaced only at the start of a sentence."""
     ORDINARY = auto()
-    """Ordinary words only ("Energy"): replaced only with a legal form."""
+    """Ordinary words only ("Energy"), or a single ideograph: never replaced."""
 
 
 NameForms: TypeAlias = tuple[tuple[str, MaskingRule], ...]
@@ -100,10 +100,10 @@ NameForms: TypeAlias = tuple[tuple[str, MaskingRule], ...]
 def mask_names(text: str, names: Iterable[str]) -> str:
     """Return `text` with every occurrence of `names`, including its legal form, replaced by "The company".
 
-    Case, accents and spacing do not matter, except that a lower-case word is replaced only if the name itself is
-    written in lower case. Longer names are replaced first. Only the first MASKED_CHARACTERS are searched: the encoder
-    reads less, and the search takes long if many names repeat the letters of the text. If the names that occur in the
-    text have more than MASKED_NAME_CHARACTERS, the longest are not replaced.
+    Case, accents and spacing do not matter, except that a lower-case word without a legal form is replaced only if the
+    name itself is written in lower case. Longer names are replaced first. Only the first MASKED_CHARACTERS are
+    searched: the encoder reads less, and the search takes long if many names resemble the text. If the names that occur
+    in the text have more than MASKED_NAME_CHARACTERS, the longest are not replaced.
     """
     folded = _fold(text)
     forms = _occurring(_forms_of_names(names), folded[:MASKED_CHARACTERS])
@@ -130,7 +130,7 @@ def mask_names(text: str, names: Iterable[str]) -> str:
 
 
 def forms_of_name(name: str) -> dict[str, bool]:
-    """Return a name and its forms without legal form, brackets or "Group", by whether the form alone identifies it.
+    """Return a name and its forms without legal form, brackets or "Group"; True: the form alone identifies the company.
 
     A single letter, a single ideograph or ordinary words ("Energy") do not identify a company.
     """
@@ -169,7 +169,7 @@ def _forms_of_names(names: Iterable[str]) -> NameForms:
 
 
 def _occurring(forms: NameForms, folded: str) -> NameForms:
-    """Return the forms whose letters are in the folded text, in their order; of too many, the shortest."""
+    """Return the forms whose letters are in the folded text, in order; if they are too long in all, the shortest."""
     letters, left = _letters(folded), MASKED_NAME_CHARACTERS
     kept = []
     for words, rule in reversed(forms):

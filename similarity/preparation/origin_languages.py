@@ -1,13 +1,13 @@
 """Removes sentences on founding and head office in German, French, Spanish, Swedish, Japanese and Chinese.
 
-`preparation.sentences` does so in English. Here a sentence is removed only if nothing else is in it: every word is a
-word of founding or seat, a filler, a number or a place. So "gegründet 1998 in Ulm" goes, and "gegründet 1998 als
-Hersteller von Pumpen" stays.
+`preparation.sentences` removes English ones. Here a sentence is removed only if it says nothing else: every word is on
+founding or head office, a filler, a number or a place. So "gegründet 1998 in Ulm" is removed, and "gegründet 1998 als
+Hersteller von Pumpen" is kept.
 """
 
 import re
 
-# Only these words make a sentence one on the origin; text without them is returned at once.
+# A sentence on the origin has at least one of these words, so a text without them is returned at once.
 _ORIGIN = {
     "de": "gegründet|gegründete|hauptsitz|firmensitz|sitz|stammsitz|ansässig|firmiert|firmierte|hieß|umbenannt",
     "fr": "fondé|fondée|créé|créée|constitué|constituée|siège|établi|établie|basé|basée|rebaptisé|rebaptisée|nommait",
@@ -29,7 +29,7 @@ _FILLERS = {
         finns tidigare under namnet sedan ursprungligen januari februari mars april maj juni juli augusti september
         oktober november december""",
 }
-# In German all nouns have capitals: a capital is a place only after one of these, or after another place.
+# All German nouns begin with a capital, so such a word is a place only after one of these, or after another place.
 _BEFORE_PLACE = frozenset({"in", "bei", "nahe", "im"})
 _EUROPEAN = {
     language: (frozenset(words.split("|")), frozenset(_FILLERS[language].split()))
@@ -67,7 +67,7 @@ def drop_other_origin_sentences(text: str) -> str:
     >>> drop_other_origin_sentences("The company braut Bier. Der Hauptsitz befindet sich in Ulm, Deutschland.")
     'The company braut Bier.'
     """
-    # Most texts are English: in ASCII, comparing whole words says the same as the expression, five times as fast.
+    # Most texts are English. In ASCII, comparing whole words gives the result of _TRIGGER, five times as fast.
     if text.isascii() and _TRIGGER_WORDS.isdisjoint(re.findall(r"\w+", text.lower())):
         return text
     if _TRIGGER.search(text) is None:
@@ -95,7 +95,7 @@ def _is_latin_place(clause: str) -> bool:
 
 
 def _only_of(words: list[str], language: str) -> bool:
-    """Return whether all words are of the origin, fillers, numbers or places, and one is of the origin."""
+    """Return whether each word is an origin word, a filler, a number or a place, and at least one an origin word."""
     origin, fillers = _EUROPEAN[language]
     found, after_place = False, False
     for position, word in enumerate(words):

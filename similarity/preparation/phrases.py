@@ -18,7 +18,7 @@ FEWEST_WORDS = 3
 # Text beyond the encoder's token limit does not affect the vector; 6,000 characters are more than 1,000 tokens.
 MOST_CHARACTERS = 6_000
 MOST_PHRASES = 40
-# At the ends of a phrase; a phrase that only repeats a name would take seconds.
+# Names that are removed from the ends of a phrase; without a limit, a phrase of repeated names would take seconds.
 MOST_NAMES = 4
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -28,7 +28,7 @@ _ABBREVIATIONS = ("Inc", "Ltd", "Co", "Corp", "No", "St", "Mr", "Dr", "vs", "e\\
 _NOT_ABBREVIATED = "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
 _SENTENCE_END = re.compile(rf"(?<=[.!?…]){_NOT_ABBREVIATED}[\"”’)]*\s+|(?<=[。！？])|\n\s*|(?<=\s)[•·▪]\s*")
 
-# A clause after a comma begins with one of these; prepositions and conjunctions of some other languages are included.
+# Words that begin a clause: after a comma, and (the second list, also of other languages) after a blank.
 _CLAUSE_OPENERS = (
     r"(?:as well as|along with|together with|including|such as|which|who|whose|where|while|but|"
     r"with|to|for|through|from)\b"
@@ -37,7 +37,7 @@ _OPENERS = (
     r"(?:which|who|where|that|as well as|including|such as|comprising|with|for|to|through|from|by|"
     r"qui|avec|pour|que|con|para|che|per|die|für|mit)"
 )
-# Not between two names: "Predator and Nitro computers".
+# No "and" before a name: "Predator and Nitro computers".
 _JOINTS = r"(?:(?:and|or)(?!\s+[A-Z])|und|oder|sowie|et|ou|y|o|e|in|on|at|across|under|into|via|using)"
 # "and provides loans", not "and services for ships" or "and other loans".
 _LIKELY_VERB = r"(?!other|various|others|services|products|systems)[a-z]{2,}(?:s|ed)\s+(?!and\b|for\b|of\b)\w"
@@ -45,7 +45,7 @@ _NAME = r"(?:(?:and|the)\s+)*[A-Z\d]"
 _SHORT_ITEM = r"(?:[^\s,;]+\s+)?[^\s,;]+(?:,|\s+(?:and|or)\b)"
 _LEGAL_FORM = r"(?:Inc|Incorporated|Ltd|Limited|LLC|L\.L\.C|L\.P|LP|S\.A|Corp|Co|N\.V|AG|SE)\b"
 
-# (cost, position) of the pauses at which a long sentence may be split. The cost is a share of the sentence's length: a
+# (cost, pattern) of the pauses at which a long sentence may be split. The cost is a share of the sentence's length: a
 # plain comma in the middle is as good as a semicolon a fifth of the length away from the middle.
 _PAUSES = tuple(
     (cost, re.compile(pause))
@@ -56,7 +56,7 @@ _PAUSES = tuple(
         (0.1, r"(?<=\s)(?=(?:in|across|throughout) (?:the )?[A-Z][\w.]*(?: [A-Z][\w.]*)*, )"),
         (0.2, rf"(?<=[，、])|,\s+(?!{_LEGAL_FORM}|{_NAME}|{_SHORT_ITEM}|and\s)"),
         (0.3, rf"(?<=\s)(?<!\bup )(?<!\baccording )(?<!\bdue )(?={_OPENERS}\s)"),
-        # Inside a list of short items or of names; worse than anywhere else.
+        # Inside a list of short items or of names: the highest cost outside brackets.
         (0.45, rf",\s+(?={_NAME}|{_SHORT_ITEM}|and\s)(?!{_LEGAL_FORM})|(?<=\s)(?={_JOINTS}\s)"),
     )
 )
@@ -79,7 +79,7 @@ _DANGLING = re.compile(
     r"[\s,](?:and|and also|or|as well as|of|by|from|with|through|via|under|to|for|in|on|at|as|the|an?)$", re.IGNORECASE
 )
 LONGEST_DANGLING = 16
-"""Characters; where longer ends were searched, a long text of such words would be read once for each of them."""
+"""How many characters at the end are searched: to search a long text of such words would be quadratic."""
 _PUNCTUATION = " \t\r\n\u00a0\u3000,;:，；、：。.!?！？–—-"
 
 
@@ -95,8 +95,8 @@ class Phrase:
 def split_phrases(description: str, names: Iterable[str] = ()) -> tuple[Phrase, ...]:
     """Return the phrases of a description in order, without overlap, at most `MOST_PHRASES`.
 
-    Connecting words and punctuation ("and", "It also", ";") are in no phrase; nor is one of the company's `names` at
-    the beginning or end of a phrase.
+    No phrase begins with connecting words ("and", "It also") or punctuation, or ends with a word such as "and" or "of".
+    The company's `names` are removed from both ends of a phrase if enough words remain.
     """
     text = _Text(description[:MOST_CHARACTERS])
     names = tuple(names)
@@ -111,7 +111,7 @@ def sentence_spans(description: str) -> list[tuple[int, int]]:
 
 
 class _Text:
-    """A text whose words are counted once."""
+    """A text with the positions of its words and brackets."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -195,12 +195,12 @@ def _end_of_name(text: str, masked: str, names: tuple[str, ...]) -> int:
         return 0
     next_words, _, _ = masked.removeprefix(MASK).partition(MASK)
     end = text.find(next_words, 1) if next_words else 0
-    # If nothing follows, the full stop of a legal form also ends the sentence, so masking keeps it.
+    # At the end of a text, masking keeps the full stop of a legal form, which also ends the sentence.
     return end if end > 0 and mask_names(text[:end], names).rstrip(".") == MASK else 0
 
 
 def _start_of_name(text: str, masked: str, names: tuple[str, ...]) -> int:
-    """Return the start of the name that `text` ends with; its length if it does not end with a name."""
+    """Return the start of the name that `text` ends with; the length of `text` if it does not end with a name."""
     if not masked.endswith(MASK):
         return len(text)
     _, _, words_before = masked.removesuffix(MASK).rpartition(MASK)

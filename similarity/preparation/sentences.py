@@ -1,6 +1,6 @@
 """Removes sentences on the origin of a company (head office, founding, renaming, listing), and ticker symbols.
 
-`drop_places` also removes phrases on the places where it works.
+`drop_places` removes phrases on the places where the company works.
 """
 
 import re

@@ -27,12 +27,12 @@ STOP_WORDS = frozenset(
 )
 MIN_CONTENT_WORDS = 3
 MAX_CONTENT_CHARACTERS = 10_000
-"""Characters of a text in which its content words are searched; an encoder reads fewer."""
+"""How many characters of a text are searched for content words; an encoder reads fewer."""
 WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
 
 
 def unaccented(text: str) -> str:
-    """The text in plain letters: without accents, invisible characters, full-width forms and signs such as ™."""
+    """Return the text in plain letters: without accents, invisible characters, full-width forms and signs such as ™."""
     if text.isascii():  # ten times as fast
         return text
     apart = without_marks(normalized("NFKD", _SIGNS.sub(" ", text)).translate(_PLAIN))

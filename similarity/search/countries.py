@@ -58,7 +58,7 @@ _DOMICILES = frozenset({"BM", "GG", "IM", "JE", "KY", "VG"})
 
 
 def country_code(text: str) -> str:
-    """Return the ISO code of a country in any of its spellings, in any case; empty if the text is none.
+    """Return the ISO code of a country in any of its spellings, ignoring case; empty if `text` names none.
 
     >>> country_code("U.S.") == country_code("united states") == "US"
     True
@@ -76,7 +76,7 @@ def spellings(text: str) -> tuple[str, ...]:
 
 
 def is_same_country(one: str, other: str) -> bool:
-    """Return whether two texts name the same country, or are equal but for case and accents; empty ones do not."""
+    """Return whether two texts name one country, or differ only in case, accents and punctuation; False if empty."""
     code, key = country_code(one), _key(one)
     return bool(key) and (key == _key(other) or (code != "" and code == country_code(other)))
 
@@ -85,7 +85,7 @@ def countries_differ(one: str, other: str) -> bool:
     """Return whether two texts certainly name different countries.
 
     False if one of them is not recognised, or is a place where companies of other countries are registered. China,
-    Hong Kong and Macau count as one country, because sources disagree which of them is that of a company.
+    Hong Kong and Macau count as one country, because sources disagree on which of them a company is in.
     """
     codes = {country_code(one), country_code(other)}
     return len(codes) == 2 and "" not in codes and not codes & _DOMICILES and not codes <= _CHINA

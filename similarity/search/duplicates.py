@@ -1,8 +1,8 @@
 """Duplicates: hits that are the same company under another id are merged into the best-ranked one.
 
-Two companies are the same if they share a domain or a description. Hosts of many companies' pages do not count,
-nor do descriptions so short that two companies could write the same by chance. If many companies have one domain, it
-is likely wrong in the data; then they are the same only if the cores of their names are equal too.
+Two companies are the same if they share a domain or a description. Domains that host the pages of many companies do
+not count, and descriptions that two companies could have by chance, because they are short, do not count either. A
+domain that many companies have is likely wrong in the data: it counts only if the cores of their names are equal too.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,13 +17,14 @@ from similarity.search.names.comparison import core_of
 SHARED_HOSTS = frozenset(
     "facebook.com linkedin.com instagram.com twitter.com x.com youtube.com github.com github.io medium.com t.me "
     "tiktok.com linktr.ee sites.google.com wordpress.com wixsite.com blogspot.com weebly.com squarespace.com "
-    "crunchbase.com wikipedia.org en.wikipedia.org bloomberg.com etsy.com".split()
+    "crunchbase.com wikipedia.org en.wikipedia.org bloomberg.com etsy.com angel.co apps.apple.com "
+    "play.google.com".split()
 )
 WIDELY_SHARED = 20
 """A domain that at least this number of companies have identifies none of them.
 
-Of 46,616 real companies, 270 and 82 have the two most frequent domains and are unrelated. 12 and 10 have the next two:
-these are groups of banks.
+Of 46,616 real companies, 270 and 82 unrelated ones have the two most frequent domains. The next two domains are those
+of two groups of banks, with 12 and 10 companies.
 """
 MIN_TEXT_CHARACTERS = 40
 
@@ -55,7 +56,7 @@ class Identity(NamedTuple):
         )
 
     def keys(self, widely_shared: Collection[str] = ()) -> tuple[IdentityKey, ...]:
-        """Return the keys; of a domain in `widely_shared`, the key also has the core of the name."""
+        """Return the keys; the key of a domain in `widely_shared` also has the core of the name."""
         keys: list[IdentityKey] = []
         if self.domain:
             is_shared = self.domain in widely_shared
@@ -135,7 +136,7 @@ def key_of_shared_domain(domain: str, name: str) -> IdentityKey:
 def widely_shared_domains(index: CompanyIndex, generation: str, identities: Iterable[Identity]) -> frozenset[str]:
     """Return the domains of `identities` that at least WIDELY_SHARED companies of the index have.
 
-    Of a domain whose companies among `identities` all have one name, the number is not needed.
+    A domain is left out if its companies among `identities` all have the same core: it then makes no difference.
     """
     names: dict[str, set[str]] = {}
     for each in identities:

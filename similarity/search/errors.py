@@ -11,7 +11,7 @@ CANDIDATES_NAMED = 10
 LATIN = re.compile("[A-Za-z]")
 
 
-def labelled(company: Company) -> str:
+def with_name(company: Company) -> str:
     """Return the id of a company with its name and country, as messages show it."""
     return f"{company.id} ({', '.join(filter(None, (company.name, company.country)))})"
 
@@ -45,8 +45,8 @@ class UnknownCompany(InvalidInput):
             advice = f"; the description or website of {suggestions[0].name} ({suggestions[0].id}) mentions it"
         elif suggestions:
             advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
-        if "," in reference:
-            advice += "; if these are several companies, give them one by one"
+        if "," in reference or ";" in reference:
+            advice += "; if these are several companies, give them one by one, or paste them as a list on the page"
         super().__init__(f"no company has the id, domain, name or alias {reference!r}{advice}")
         self.reference = reference
         self.suggestions = tuple(suggestions)
@@ -54,12 +54,12 @@ class UnknownCompany(InvalidInput):
 
 
 class AmbiguousCompany(InvalidInput):
-    """Several companies match `reference`; `candidates` are the first of them, by id."""
+    """Several companies match `reference`: `count` in all; `candidates` are the first of them."""
 
     def __init__(self, reference: str, candidates: Sequence[Company], *, count: int) -> None:
-        ids = ", ".join(map(labelled, candidates[:CANDIDATES_NAMED]))
+        ids = ", ".join(map(with_name, candidates[:CANDIDATES_NAMED]))
         others = count - CANDIDATES_NAMED
-        more = f"; or type more of the name, for {others} others" if others > 0 else ""
+        more = f"; or type more of the name ({others} more)" if others > 0 else ""
         super().__init__(f"{count} companies match {reference!r}; use one of the ids: {ids}{more}")
         self.reference = reference
         self.candidates = tuple(candidates)
@@ -67,7 +67,7 @@ class AmbiguousCompany(InvalidInput):
 
 
 class TooFewWords(InvalidInput):
-    """An anchor or negative, or the company to locate, has too few words to rank by: it has no vector."""
+    """A text, or the description of an anchor, a negative or the company to locate, has too few words to rank by."""
 
     def __init__(self, described: str) -> None:
         super().__init__(
@@ -77,11 +77,11 @@ class TooFewWords(InvalidInput):
 
 
 class EncoderNotLoaded(SimilarityError):
-    """Free text cannot be compared, because the encoder of the generation is not loaded."""
+    """Free text or a segment cannot be compared, because the encoder of the generation is not loaded."""
 
 
 class NotCalibrated(InvalidInput):
-    """The generation has no calibrator, so there are no probabilities to filter by."""
+    """The generation has no probabilities to filter by: it has no ranker or, for rank *cosine*, no calibration."""
 
 
 class RankingExpired(SimilarityError):

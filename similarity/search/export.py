@@ -1,12 +1,15 @@
-"""Export of the nearest neighbours of every company to a Parquet file."""
+"""Export of the nearest neighbours of every company to a Parquet file, and of the companies to JSON lines."""
 
+import json
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import IO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidInput
 from similarity.formats.whole_file import whole_file
 from similarity.index.protocol import CompanyIndex, Generation
@@ -41,18 +44,41 @@ def export_neighbours(
     """Write a row for each neighbour of each company to `file`, and return the number of rows.
 
     An existing file is replaced when the new one is complete; after an error it is unchanged. Column `score` is the
-    cosine; `probability` is null if the generation has no ranker. `part`: see `all_neighbours`. The file's metadata
-    name the generation, the encoder, the bundle and the part.
+    cosine; `probability` is null where `Neighbour` has none. `part`: see `all_neighbours`. The file's metadata name the
+    generation, the encoder, the bundle and the part.
 
     Raises:
-        InvalidInput: the file is a database, its name does not end with .parquet, or its folder does not exist.
+        InvalidInput: the file is a database or belongs to one, is no regular file, or does not end with .parquet, or
+            its folder does not exist.
     """
-    refuse_database(file)
-    _check_name(file)
+    _check_file(file, ".parquet")
     metadata = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
     metadata["part"] = f"{part[0]}/{part[1]}"
     with whole_file(file) as stream:
         return _write_rows(stream, metadata, all_neighbours(index, generation, k=k, part=part, on_rows=on_rows))
+
+
+def export_companies(
+    index: CompanyIndex, generation: Generation, file: Path, *, on_rows: Callable[[int], None] = lambda rows: None
+) -> int:
+    """Write each company as a line of JSON, which a load reads, to `file`, and return their number.
+
+    Raises:
+        InvalidInput: as `export_neighbours`, but the file must end with .jsonl.
+    """
+    _check_file(file, ".jsonl")
+    written = 0
+    with whole_file(file) as stream:
+        for batch in index.scan(generation.name):
+            companies = [each.company for each in batch if isinstance(each, EmbeddedCompany)]
+            for company in companies:
+                values = {each.name: getattr(company, each.name) for each in fields(Company)}
+                values["attributes"] = dict(company.attributes)
+                record = {name: value for name, value in values.items() if value}
+                stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+            written += len(companies)
+            on_rows(len(companies))
+    return written
 
 
 def part_of(text: str) -> tuple[int, int]:
@@ -85,10 +111,12 @@ def _write_rows(
     return written
 
 
-def _check_name(file: Path) -> None:
-    if file.suffix.lower() != ".parquet":
-        meant = file.with_name(f"{file.name.removesuffix(file.suffix)}.parquet")
-        raise InvalidInput(f"the export is a Parquet file, and {file} does not end with .parquet; name it {meant}")
+def _check_file(file: Path, suffix: str) -> None:
+    refuse_database(file)
+    if file.suffix.lower() != suffix:
+        kind = "neighbours in a Parquet file (--companies: companies)" if suffix == ".parquet" else "JSON lines"
+        meant = file.with_name(f"{file.name.removesuffix(file.suffix)}{suffix}")
+        raise InvalidInput(f"the export is {kind}, and {file} does not end with {suffix}; name it {meant}")
     if not file.parent.is_dir():
         raise InvalidInput(f"the folder {file.parent} does not exist; create it, or name a file in another folder")
 

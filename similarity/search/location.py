@@ -1,4 +1,4 @@
-"""The place of one company in a ranking: its rank, and what removes it if it has none."""
+"""The place of one company in a ranking: its rank or, if it has no rank, what removes it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -50,9 +50,9 @@ class Place:
     """The place of a company in a ranking.
 
     `rank`: its rank; None if something removes it, or if the pages of the query do not reach it. `nearer`: how many
-    companies that pass the filters and are not excluded have a higher cosine, duplicates included; None if the store
-    counts no further (`CompanyIndex.count_nearer`). `score` and
-    `probability`: as in a hit. `removals`: everything that removes it. `approximate`: as in a ranking.
+    companies that pass the filters and are not excluded have a higher cosine, duplicates included; None if there
+    are more than the store counts (`CompanyIndex.count_nearer`). `score` and `probability`: as in a hit. `removals`:
+    everything that removes it. `approximate`: as in a ranking.
     """
 
     rank: int | None
@@ -95,10 +95,10 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         exclude=request.excluded_ids | {document.id},
     )
     rank, probability, approximate = None, None, False
-    # Candidates beyond these are read only for the reading *comparable*.
+    # Only the reading *comparable* has candidates beyond these: companies of the same industry.
     is_reachable = nearer is not None and nearer < MAX_RANK + CANDIDATES_BEYOND_MAX_RANK
     if not removals and (is_reachable or request.rank is Rank.COMPARABLE):
-        # Without the minimum, so that a company below it has the probability of a hit. It changes no rank above it.
+        # Without the minimum, a company below it has the probability of a hit. The ranks above it stay the same.
         page = PageBuilder(index, replace(request, k=MAX_RANK, min_probability=None)).page()
         approximate = page.approximate
         rank, probability, better = _rank_among(page.hits, document.id)

@@ -29,17 +29,18 @@ from similarity.search.reranking.stage import HEAD
 
 BLOCK_ROWS = 512
 BLOCK_BYTES = 256_000_000
-"""Memory of the cosines of a block: fewer rows than BLOCK_ROWS of more than 125,000 companies."""
+"""Memory limit of the cosines of a block. With more than 125,000 companies, a block has fewer than BLOCK_ROWS rows."""
 TIE = np.float32(1e-6)
-"""The step to which cosines are rounded for their order. The product of a block rounds equal cosines differently, by
-less than a tenth of it; they are in the order of ids then, unless a limit between two steps lies between them."""
+"""The step to which cosines are rounded before they are ordered. In the matrix product of a block, equal cosines differ
+by less than a tenth of this step. Rounded, they are equal, and in the order of ids, except near a rounding limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A neighbour: cosine, probability before rounding, and the ids of lower-ranked companies that are the same.
+    """A neighbour: cosine, probability before rounding, and the ids of its duplicates, which rank lower.
 
-    The probability is None without a ranker, or if the encoder cannot read one of the two descriptions.
+    The probability is None if the generation has neither a ranker nor a calibration, or if the encoder cannot read one
+    of the two descriptions.
     """
 
     id: str
@@ -69,12 +70,13 @@ def all_neighbours(
     part: tuple[int, int] = (1, 1),
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[tuple[str, str, list[Neighbour]]]:
-    """Yield each company's id, its name, and its first k hits as `Searcher` ranks them, by the companies' ids.
+    """Yield each company's id, its name, and its first k hits as `Searcher` ranks them, in the order of the ids.
 
-    The rank is `business`. Companies without a vector are left out. `part` (3, 16): of the companies, only the third
-    of 16 parts, by a hash of their ids, so that a company stays in its part while others are added or deleted.
+    The rank is `business`. Companies without a vector are left out. `part` (3, 16): yield only the third of 16 parts. A
+    hash of the id chooses the part, so that a company stays in its part while others are added or deleted.
 
-    Each part holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384), and the words.
+    Each part needs memory for the words and vectors of all companies. The vectors take 4 bytes x companies x dimension
+    (70 MB for 46,000 companies and 384 dimensions).
     """
     corpus = _load(index, generation)
     ranker = generation.second_stage

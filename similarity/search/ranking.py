@@ -1,4 +1,4 @@
-"""A ranking as the library returns it: one page of hits, with what the query was understood to mean."""
+"""A ranking as the library returns it: one page of hits, with the resolved anchors and negatives of the query."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +19,8 @@ class Hit(NamedTuple):
     """A competitor in a ranking.
 
     `score`: cosine to the query vector. `probability`: that the company is a competitor of the anchors and of no
-    negative; a later hit never has a higher one. None if the generation has no ranker, or if the encoder cannot read
-    the description (`warning` says so), an anchor or a negative. `duplicates`: ids of
+    negative; a later hit never has a higher one. None if the query has no probabilities (`SecondStage.ranker`), or if
+    the encoder cannot read the description (`warning` says so), an anchor or a negative. `duplicates`: ids of
     lower-ranked companies that are the same company. `shared`: facts that the company has in common with the anchors.
     `moved`: facts that moved its rank. `phrases`: the best matching pair of phrases, then those with the largest effect
     on the cosine; None if they were not computed.
@@ -46,8 +46,8 @@ class Ranking:
 
     `unresolved`: references that match no company or several, and anchors and negatives with too few words to rank by;
     the query was run without them. `next`: pass it as `after` to get the next page; None on the last page. `warnings`:
-    messages about skipped parts of the query. `approximate`: the index searched a graph, and a few of the nearest
-    companies may be missing.
+    on namesakes, on filters that match nothing, on phrases that were not computed, and on an empty ranking.
+    `approximate`: the index searched a graph, and a few of the nearest companies may be missing.
     """
 
     generation: Generation
@@ -71,7 +71,7 @@ def hit_of(
     languages: tuple[str, ...],
     with_probability: bool,
 ) -> Hit:
-    """Return the hit of a ranked company, with what explains it.
+    """Return the hit of a ranked company, with the facts and phrases that explain it.
 
     `languages`: those that the encoder reads. `with_probability`: whether the query is in one of them.
     """

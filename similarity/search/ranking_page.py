@@ -21,9 +21,9 @@ from similarity.search.reranking.stage import ScoredHit, SecondStage, rounded
 MAX_RANK = 1_000
 """Last rank that the pages of a query can reach."""
 CANDIDATES_BEYOND_MAX_RANK = 100
-"""Candidates that may be read in addition to the maximum rank, to replace duplicates."""
+"""Candidates that may be read in addition to MAX_RANK, to replace duplicates."""
 MIN_EXTRA_CANDIDATES = 5
-"""Candidates that are read at least in addition to the hits of a page, to replace duplicates."""
+"""The least number of candidates that are read in addition to the hits of a page, to replace duplicates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ class Page:
     """Consecutive hits of a ranking. `has_next`: the ranking continues on another page.
 
     `query_duplicates`: for each of `PageRequest.query_companies`, the ids of its duplicates. `candidates`: how many
-    companies the index returned. `highest`: the highest probability among those that are no duplicates; None without
-    any, or without a ranker.
+    companies the index returned. `highest`: the highest probability of the candidates that are no duplicates; None if
+    there is no such candidate, or if hits have no probability.
     """
 
     hits: list[RankedHit]
@@ -101,7 +101,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PageBuilder:
-    """Builds the requested page; decides the order of hits and who is among them.
+    """Builds the requested page: decides which companies are hits, and their order.
 
     1. The index returns candidates in order of their cosine, ties by id.
     2. Duplicates are merged into the first of them.
@@ -134,7 +134,7 @@ class PageBuilder:
             fetch = min(2 * fetch, limit)
 
     def probability_of(self, hit: SimilarCompany) -> float | None:
-        """Return the probability that a company has or would have in the ranking if it is not a hit."""
+        """Return the probability that a company has in the ranking, or would have if it were a hit."""
         second_stage = SecondStage(self.index, self.request)
         size = second_stage.head_size
         head = self._merged(second_stage, second_stage.candidates(size))[0].unique if size else []
@@ -199,9 +199,9 @@ def extra_candidates(size: int) -> int:
 def _hits_after(position: Position | None, hits: Sequence[ScoredHit], *, by_score: bool) -> Sequence[ScoredHit]:
     """Return the hits that follow `position`; all hits if it is None.
 
-    `by_score`: the hits are ordered by (score, id). Then those after the position's score and id follow, even if the
-    ranking has changed since the previous page. Otherwise those after the position's id follow or, if that company
-    is no longer a hit, those after the position's rank.
+    `by_score`: the hits are ordered by (score, id). Hits after the position's score and id then follow it, even if the
+    ranking has changed since the previous page. Otherwise, hits after the position's id follow it or, if that company
+    is no longer a hit, hits after the position's rank.
     """
     if position is None:
         return hits

@@ -1,4 +1,4 @@
-"""Warnings on the first page of a ranking: filters that name nothing, and the reason why a ranking is empty."""
+"""Warnings on the first page of a ranking: values that no company has, ranges of texts, and why it is empty."""
 
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
@@ -16,9 +16,9 @@ SUGGESTIONS = 5
 MIN_LIKENESS = 0.75
 """The least similarity of a suggestion (`difflib`): 'Frnace' and 'france' are .83 alike."""
 MIN_CONTAINED = 3
-"""Characters from which on values that contain a value are suggested for it."""
+"""For an unused value of at least this many characters, values that contain its words are suggested."""
 MAX_COMPARED = 60
-"""Characters of a value for which a similar one is suggested."""
+"""Values with more characters are not compared to find a similar one."""
 NEIGHBOURS = 50
 """Companies that are read for the names of their attributes, because stores do not list these."""
 
@@ -60,7 +60,7 @@ def _unused_filters(index: CompanyIndex, request: PageRequest, hits: Sequence[Si
 
 
 def _ranges_of_texts(index: CompanyIndex, request: PageRequest) -> Iterator[str]:
-    """Yield a warning for each range of an attribute that holds texts: so do cells of a CSV file without a type."""
+    """Yield a warning for each range on an attribute of texts. Cells of a CSV file are texts if no type is declared."""
     names = [each.field.removeprefix(ATTRIBUTES) for each in request.filters if each.has_range]
     declared = index.attributes().types if names else {}
     undeclared = [name for name in names if name not in declared]
@@ -86,7 +86,7 @@ def _unused_value(field: str, value: str, values: Sequence[str]) -> str:
 
 
 def _suggested(name: str, known: Collection[str]) -> str:
-    """Return the known names nearest to `name`, else those that contain it, else the first, as the end of a message."""
+    """Return the most similar known name, else names with the words of `name`, else the first, to end a message."""
     # Long texts are compared slowly, and nobody mistypes one.
     short = [each for each in known if len(each) <= MAX_COMPARED] if len(name) <= MAX_COMPARED else []
     if near := get_close_matches(name, short, n=1, cutoff=MIN_LIKENESS):
@@ -100,7 +100,7 @@ def _suggested(name: str, known: Collection[str]) -> str:
 
 
 def _attribute_names(index: CompanyIndex, request: PageRequest) -> list[str]:
-    """Return the attributes that are declared, and those of the nearest companies."""
+    """Return the names of the declared attributes, and of the attributes of the nearest companies."""
     nearest = index.similar(request.generation.name, request.vector, k=NEIGHBOURS).hits
     return sorted({*index.attributes().types, *(name for hit in nearest for name in hit.company.attributes)})
 

@@ -8,7 +8,7 @@ from similarity.preparation.language import UNDECIDED, is_readable
 def language_warning(what: str, text: str, language: str, languages: Collection[str]) -> str | None:
     """Return a warning if an encoder of `languages` cannot read `text`; None if it can.
 
-    `what`: "description" or "text". `language`: its language as `detect_language` returns it.
+    `what`: "description" or "text". `language`: of `text`, as `detect_language` returns it.
     """
     if is_readable(text, language, languages):
         return None

@@ -23,13 +23,13 @@ from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
 from similarity.search.explanations.explanation import ExplainingPhrase, facts_of, shared_facts
 from similarity.search.explanations.segments import Segment
-from similarity.search.filters.countries import with_countries
-from similarity.search.filters.level_ranges import with_levels
 from similarity.search.location import Location, place_of
 from similarity.search.names.namesakes import namesake_warning
 from similarity.search.names.resolver import FoundCompany, Resolver
 from similarity.search.names.suggestions import suggested_companies
+from similarity.search.queries.country_filters import with_countries
 from similarity.search.queries.encoders import QueryEncoders
+from similarity.search.queries.level_filters import with_levels
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.queries.resolution import (
     MAX_SIMILAR_NAMES,
@@ -47,7 +47,7 @@ from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import RankedAnchor
 
 MAX_BATCH_CHARACTERS = 100_000_000
-"""The rankings of a batch of queries are in memory together; beyond this size of their companies, no more are added."""
+"""The rankings of a batch are in memory together. Once their companies exceed this size, no further query is run."""
 TOO_LONG = InvalidInput(
     "the rankings before this one are too long in total; send the queries in several batches, or use a smaller k"
 )
@@ -82,12 +82,12 @@ class Searcher:
         `after`: the `next` of the previous page of the same query; None for the first page.
 
         Raises:
-            UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
-            EncoderNotLoaded: the query has free text, and the generation's encoder is not among the encoders.
-            NotCalibrated: `min_probability` is given, and the generation has no calibrator.
+            UnknownCompany, AmbiguousCompany, TooFewWords: no anchor could be resolved, or a text has too few words.
+            EncoderNotLoaded: the query has free text or a segment, but the generation's encoder is not available.
+            NotCalibrated: `min_probability` is given, and the generation has no probabilities.
             RankingExpired: the generation of the previous page was retired.
             InvalidInput: a company is both anchor and negative, the vectors of anchors and negatives cancel out, or a
-                segment does not exist.
+                segment or a level in a filter does not exist.
         """
         query = Question(anchors=[Anchor(company=question)]) if isinstance(question, str) else question
 
@@ -175,7 +175,7 @@ class Searcher:
 
         Raises:
             UnknownCompany, AmbiguousCompany: as `company`.
-            EncoderNotLoaded: the encoder of the live generation is not among the encoders.
+            EncoderNotLoaded: the encoder of the live generation is not available.
         """
 
         def run_once() -> tuple[FoundCompany, tuple[Segment, ...], Generation]:
@@ -243,10 +243,10 @@ class Searcher:
             return error
 
     def _resolved(self, question: Question, generation: Generation, max_similar_names: int) -> ResolvedQuestion:
-        if question.min_probability is not None and generation.second_stage is None:
-            raise NotCalibrated(
-                f"min_probability needs a calibrator, and generation {generation.name} has none; remove min_probability"
-            )
+        weights = generation.calibration if question.rank is Rank.COSINE else generation.second_stage
+        if question.min_probability is not None and weights is None:
+            has_none = f"generation {generation.name} has no probabilities for rank={question.rank}"
+            raise NotCalibrated(f"{has_none}; remove min_probability")
         return resolve_question(
             question,
             Resolver(self.index, generation, question.exact),
@@ -324,7 +324,7 @@ def retry_if_retired(run_once: Callable[[], T]) -> T:
 
 
 def _with_duplicates(anchors: Sequence[ResolvedAnchor], duplicates: Iterator[list[str]]) -> tuple[ResolvedAnchor, ...]:
-    """Return the anchors with their duplicates; `duplicates` yields those of each anchor that is a company."""
+    """Return the anchors with their duplicates, which `duplicates` yields for each anchor that is a company."""
     return tuple(
         anchor if anchor.document is None else replace(anchor, duplicates=tuple(next(duplicates))) for anchor in anchors
     )

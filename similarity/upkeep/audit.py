@@ -5,8 +5,8 @@
         act.subject = index.rollback().name
 
 Several processes may append to one file: a batch of entries is one write to a locked file, and it is on the disk
-before `write` returns. Each batch opens the file again, so it may be renamed at any time. A company is identified by
-the SHA-256 of its id, so that an erased id is not in the record.
+before `write` returns. Each batch opens the file again, so the file may be renamed at any time. A company is identified
+by the SHA-256 of its id, so that an erased id is not in the record.
 """
 
 import errno
@@ -73,7 +73,7 @@ class Entry:
     """One line of the record.
 
     `who` is `key:NAME`, `user:NAME` of the operating system, or `unauthenticated`. `subject` is a generation, a file
-    (`file_subject`) or a key. `counts` are the documents of a run by outcome.
+    (`file_subject`), a key, or the declared attributes. `counts` are the documents of a run by outcome.
     """
 
     action: Action
@@ -134,6 +134,7 @@ class AuditRecord:
 
         Raises:
             AuditUnavailable: the file cannot be written.
+            InvalidInput: the target is not a regular file.
         """
         if self._target is None:
             return
@@ -213,7 +214,7 @@ class _Audited:
 
     def rollback(self, **named: Any) -> Generation:
         previous = previous_generations(self._index)
-        # Without force, only `promote` makes a newer generation live by a rollback: one that was rolled back.
+        # Without force, a rollback to a newer generation is a promotion: `promote` makes a rolled-back one live again.
         is_newer = previous and previous[0].name in made_since(self._index, self._index.live().name)
         action = Action.PROMOTE if is_newer and not named.get("force") else Action.ROLLBACK
         with self._audit.recorded(action, who=self._who) as act:
@@ -227,7 +228,7 @@ class _Audited:
 
 
 def audit_target(settings: Settings) -> str:
-    """Return the target of an index's record: SIMILARITY_AUDIT, else next to its file, else standard error.
+    """Return the target of an index's record: SIMILARITY_AUDIT, else a file beside the index, else standard error.
 
     Raises:
         InvalidInput: SIMILARITY_AUDIT names a database, such as the index or its workspace.
@@ -274,7 +275,7 @@ def read_entries(target: str) -> Iterator[dict[str, Any]]:
     A truncated line (a process was killed while it wrote), or another that is no entry, is skipped with a warning.
 
     Raises:
-        InvalidInput: the file does not exist, or the record is on standard error.
+        InvalidInput: the record is on standard error, or a file is missing, not a regular file, or unreadable.
     """
     if target == STANDARD_ERROR:
         raise InvalidInput(

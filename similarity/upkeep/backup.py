@@ -34,11 +34,11 @@ class BackedUp:
 def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = False) -> BackedUp:
     """Copy the index to `target`, and its workspace and its bundles from `store` next to it, while all are in use.
 
-    The workspace is copied first, so that the copy of the index is never older than that of the workspace. Both get
-    their names at the end, after the bundles of the generations in the copy, and the index gets its name last: a backup
-    whose index has its name is complete, and a backup that fails leaves an earlier one as it is. A backup that is
-    killed between the two names leaves a file `.<target>.begun`: it allows the next backup to replace the copy of the
-    workspace.
+    The workspace is copied first, so that its copy is never newer than the copy of the index. Then the index and the
+    bundles of its generations are copied. At the end the workspace gets its name, and the index gets its name last: a
+    backup whose index has its name is complete, and a backup that fails leaves an earlier one as it is. A backup that
+    is killed between the two names leaves a file `.<target>.begun`, which allows the next backup to replace the copy of
+    the workspace.
 
     Raises:
         InvalidInput: a target exists (unless `overwrite`), is in use, is the source itself, or has the name of a file
@@ -85,7 +85,7 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
             copy_bundles(generations)
             refuse_target(index.path, target, kind="index", overwrite=overwrite)
             if give_name:
-                # The copy of the index may lack the names by which this copy would have to be searched again.
+                # To erase the company from this copy, its names are needed, and the copy of the index may lack them.
                 if opened.erasure_mark() != mark:
                     raise IndexUnavailable("a company was erased during the backup; run the backup again")
                 begun.touch()

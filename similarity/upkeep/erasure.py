@@ -94,7 +94,7 @@ class Eraser:
         check_stored_id(company_id)
         ledger, known = self.index.ledger, self._known(company_id)
         self._publish(company_id)
-        # The time after the publication: until the erasure is in the ledger, late writes still follow that delete.
+        # Read the time after the publication: writes may follow that delete until the erasure is in the ledger.
         now = self.clock()
         # An event time may be up to five minutes ahead of the clock, and the tombstone must be above it.
         version = max([_delete_at(now), *(each.version + 1 for each in known)])
@@ -109,13 +109,13 @@ class Eraser:
         )
         ledger.save_erasure(record)
         if self.publish is not None:
-            # A second delete, above those late writes, and after them in a topic that keeps only the last message.
+            # A second delete has a higher version than those writes, and is after them in a compacted topic.
             record = replace(record, version=max(version, self._publish(company_id), _delete_at(self.clock())))
             ledger.save_erasure(record)
         return self._hide(record)
 
     def finish(self, *, only: str = "", compact: bool = True) -> list[ErasureRecord]:
-        """Complete all running erasures, or only that of the company `only`; return their records.
+        """Complete all running erasures, or only the one of the company `only`; return their records.
 
         The files are rewritten once for all of them. Without `compact`, the text is on the disk until the store
         rewrites its files.
@@ -178,7 +178,7 @@ class Eraser:
                     self._remember(record.id, self.index.get(generation.name, [record.id]).values())
                     [results[generation.name]] = self.index.upsert(generation.name, [tombstone])
                     self.index.stats(generation.name)  # makes the write visible to searches
-        # Superseded by a newer tombstone is a success too.
+        # A tombstone that a newer tombstone superseded is a success too.
         if self._known(record.id) or any(result.outcome is WriteOutcome.FAILED for result in results.values()):
             return self._saved(replace(record, results=results, state=ErasureState.FAILED, problem=DELETE_REFUSED))
         return self._saved(replace(record, results=results))
@@ -220,9 +220,9 @@ class Eraser:
         ledger.save_erasure(replace(newest, state=ErasureState.DONE, compaction=compaction, problem=""))
 
     def _was_written_again(self, record: ErasureRecord) -> bool:
-        """Return whether a generation stores another version than after the tombstone, perhaps a delete.
+        """Return whether a generation stores another version than the tombstone left, even if it is a delete.
 
-        A company that was written and deleted meanwhile had names that may be noted after the workspace was searched.
+        If a company was written and deleted meanwhile, notes that were added after the search may have its names.
         """
         hidden = {record.version, *(result.version for result in record.results.values())}
         for generation in self.index.generations():

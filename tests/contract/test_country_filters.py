@@ -3,7 +3,7 @@
 import pytest
 
 from similarity.index.protocol import CompanyIndex
-from similarity.search.filters.text import parse_filters
+from similarity.search.queries.filter_texts import parse_filters
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from tests.factories import make_embedded

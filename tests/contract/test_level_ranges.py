@@ -8,7 +8,7 @@ from similarity.errors import InvalidFilter
 from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex
-from similarity.search.filters.text import parse_filters
+from similarity.search.queries.filter_texts import parse_filters
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from tests.factories import make_embedded

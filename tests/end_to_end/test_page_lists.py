@@ -220,6 +220,7 @@ def test_pasted_names_become_anchors_and_misses_are_said(sample: Any) -> None:
     expect(rows.nth(0)).to_contain_text("Carlsberg A/S", use_inner_text=True)
     expect(rows.nth(0)).to_contain_text("%", use_inner_text=True)
     expect(rows.nth(2).get_by_role("checkbox")).to_be_disabled()
+    expect(rows.get_by_role("button", name="Add it")).to_have_count(1)
     expect(dialog.get_by_role("button", name="Exclude 2")).to_have_attribute("title", re.compile("ask about a company"))
     dialog.get_by_role("button", name="Find companies like these 2").click()
     sample.get_by_role("heading", name="Carlsberg A/S + 1").wait_for()
@@ -239,6 +240,12 @@ def test_a_table_is_read_by_its_columns(sample: Any) -> None:
     sample.goto("/")
     dialog = pasted(sample, "name,domain\nSome brewer,theheinekencompany.com\n")
     expect(dialog.locator("#matches tr").first).to_contain_text("Heineken N.V.", use_inner_text=True)
+
+
+def test_a_table_without_a_known_column_of_names_is_told_how_to_name_it(sample: Any) -> None:
+    sample.goto("/")
+    dialog = pasted(sample, "Partner,Revenue\nNike,5\nAdidas,6\n")
+    expect(dialog.get_by_role("alert")).to_contain_text("its first line must name the columns")
 
 
 def test_an_excel_file_is_no_text(sample: Any, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_an_eleventh_company_is_refused_with_a_word(page: Any) -> None:
 
 
 def test_parts_of_an_address_that_mean_nothing_are_said(page: Any) -> None:
-    wrong = "rank=foo&min_probability=7&filter=bad&filter=size>=&k=9999&segment=x&weight=5000&contry=France"
+    wrong = "rank=foo&min_probability=7&filter=bad&filter=size>=&k=9999&segment=x&weight=5000&contry=France&sort=zzz"
     others = "".join(f"&company=nobody-{number}" for number in range(9))
     ranking(page, f"/?company=acme&{wrong}{others}&company=clogs&segment=2")
     ignored = f"Ignored in the address: {wrong.replace('&', ', ')}, clogs (more than 10)."

@@ -256,6 +256,16 @@ def adding(own: Any) -> Any:
     return own
 
 
+def test_a_pasted_name_that_nobody_knows_can_be_added(own: Any) -> None:
+    own.goto("/")
+    own.get_by_role("button", name="Paste a list").click()
+    own.get_by_label("Names or domains, one a line").fill("Carlsberg\nQuuxo Brews Ltd.")
+    own.get_by_role("button", name="Find them").click()
+    own.get_by_role("button", name="Add it").click()
+    adding = own.get_by_role("dialog", name="Add a company")
+    expect(adding.get_by_label("Its name")).to_have_value("Quuxo Brews Ltd.")
+
+
 def test_a_name_that_nobody_knows_can_be_added_and_is_asked_about(adding: Any, sample_index: Any) -> None:
     adding.get_by_label("What does it do?").fill("Brews lager and ale, and sells them to pubs and supermarkets.")
     adding.get_by_label("Website (optional)").fill("https://www.quuxo.example/about")

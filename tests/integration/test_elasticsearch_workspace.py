@@ -8,12 +8,12 @@ import pytest
 
 from similarity.errors import IndexUnavailable
 from similarity.feedback.elastic import ElasticWorkspace
-from similarity.feedback.protocol import Forgotten, Look
+from similarity.feedback.protocol import Forgotten, Look, SavedList
 from tests.contract.steps import add_live
 from tests.integration.elasticsearch_place import Place
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.ports import free_ports
-from tests.workspace_records import NOON, make_event, make_list, make_names
+from tests.workspace_records import NOON, make_event, make_list, make_names, make_shortlist
 
 pytestmark = pytest.mark.integration
 
@@ -47,6 +47,25 @@ def test_no_field_is_made_up_by_what_is_written(place: Place, workspace: Elastic
         mapping = place.client.indices.get_mapping(index=index)[index]["mappings"]
         assert (mapping["dynamic"], mapping["_meta"]) == ("strict", {"schema": 1})
         assert "properties" not in mapping["properties"].get("question", {})
+
+
+def test_a_list_that_is_changed_while_an_erasure_renames_it_keeps_the_change(
+    workspace: ElasticWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.save_list(make_shortlist("Nike and others", "nike", "puma"))
+    rename = workspace.save_list
+
+    def renamed_too_late(saved: SavedList, *, since: str | None = None) -> bool:
+        monkeypatch.undo()
+        is_new = rename(saved, since=since)
+        workspace.change_list("Nike and others", lambda kept: replace(kept, question={"companies": ["puma", "asics"]}))
+        return is_new
+
+    monkeypatch.setattr(workspace, "save_list", renamed_too_late)
+    workspace.forget_company(make_names("nike", "Nike"))
+    [left] = workspace.lists()
+    assert "nike" not in left.name.casefold()
+    assert left.companies == ("puma", "asics")
 
 
 def test_an_index_of_a_newer_release_is_refused(place: Place, workspace: ElasticWorkspace) -> None:

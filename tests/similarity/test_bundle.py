@@ -125,7 +125,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a hash left out": (lambda f: edit_manifest(f, lambda m: m["sha256"].pop("README.md")), "is not listed"),
     "a hash of no hash": (lambda f: edit_manifest(f, lambda m: m["sha256"].update({"README.md": "abc"})), "64 hexa"),
-    "a newer schema": (lambda f: edit_manifest(f, lambda m: m.update(schema_version=4)), "newer than this software"),
+    "a newer schema": (lambda f: edit_manifest(f, lambda m: m.update(schema_version=4)), "newer than this release"),
     "no schema": (lambda f: edit_manifest(f, lambda m: m.pop("schema_version")), "schema_version"),
     "an unknown field": (lambda f: edit_manifest(f, lambda m: m.update(pool="max")), "unknown field 'pool'"),
     "a missing field": (lambda f: edit_manifest(f, lambda m: m.pop("dimension")), "no field 'dimension'"),

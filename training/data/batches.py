@@ -22,7 +22,7 @@ Order: TypeAlias = Literal["composition", "anchors"]
 WINDOW = 16
 # Random noise of up to a tenth of a length, so that pairs share a batch with other pairs in the next epoch.
 _JITTER = 0.1
-# Independent random streams of one seed: the first number after the seed.
+# Independent random streams of one seed: the number after the seed chooses the stream.
 _PASSES, _WINDOWS, _ANCHORS = range(3)
 
 
@@ -57,12 +57,13 @@ class TextBatch:
 class PairBatches:
     """Batches of `pairs`, epoch by epoch.
 
-    `order="composition"`: each batch contains its share of each label and of the unlabelled pairs, up to one pair, and
-    an epoch contains each pair once. If `labelled_share` is given, that share of a batch is labelled; an epoch then
-    contains each unlabelled pair once, and the labelled pairs in shuffled passes that continue across epochs.
+    `order="composition"`: each batch has the labels and the unlabelled pairs in the proportions of the data, up to one
+    pair, and an epoch contains each pair once. If `labelled_share` is given, that share of a batch is labelled; an
+    epoch then contains each unlabelled pair once, and the labelled pairs in shuffled passes that continue across
+    epochs.
 
-    `order="anchors"`: whole anchors with all their candidates. A batch has about `batch_pairs` pairs, at most one
-    anchor more.
+    `order="anchors"`: whole anchors with all their candidates. A batch has about `batch_pairs` pairs, at most the
+    pairs of one anchor more.
 
     `labelled_copies=2` repeats the labelled pairs of a batch with their own text rows (dropout labels), in addition to
     `batch_pairs`. If `lengths` `[texts]` (in tokens) is given, pairs or anchors of similar length share a batch, within
@@ -222,7 +223,7 @@ def composition(
 ) -> Integers:
     """Return the number of pairs of each stratum in each batch, int64 `[batches, strata]`.
 
-    A full batch contains its share of a stratum rounded down or up; those with the largest accumulated remainders are
+    A full batch contains its share of a stratum rounded down or up; strata with the largest accumulated remainders are
     rounded up. The last batch contains the rest of the `total`. Each pair of the strata `once` is used exactly once.
     """
     full = np.floor(shares * batch + 1e-9).astype(np.int64)
@@ -250,7 +251,7 @@ def batches_of_groups(sizes: Integers, batch: int) -> int:
 
 
 def split_into_batches(order: Integers, sizes: Integers, batches: int) -> list[Integers]:
-    """Split the groups in this order into `batches` batches of about equal rows, each group by its middle row."""
+    """Split the groups in this order into `batches` batches of about equal rows; a group's middle row decides."""
     ordered = sizes[order]
     middles = np.cumsum(ordered) - ordered / 2
     ends = np.searchsorted(middles, np.arange(1, batches) * (ordered.sum() / batches))
@@ -258,7 +259,7 @@ def split_into_batches(order: Integers, sizes: Integers, batches: int) -> list[I
 
 
 def pair_lengths(pairs: Pairs, lengths: NDArray[np.integer] | None) -> NDArray[np.integer] | None:
-    """Return the length of each pair `[n]`: that of its longer text, to which both are padded."""
+    """Return the length of each pair `[n]`: the length of its longer text, to which both are padded."""
     return None if lengths is None else np.maximum(lengths[pairs.left], lengths[pairs.right])
 
 

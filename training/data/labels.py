@@ -6,7 +6,7 @@ There are two kinds of data. The labels, or the names of classes if they are giv
   a grade is 2, 1 or 0;
 - *classes*: a label is the name of a class, such as entailment, neutral or contradiction.
 
-In both, a row is unlabelled if its cell is empty or one of UNLABELLED_WORDS, such as "-" or "unsure".
+In both kinds, a row is unlabelled if its cell is empty or one of UNLABELLED_WORDS, such as "-" or "unsure".
 """
 
 from collections.abc import Sequence

@@ -36,7 +36,7 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The columns of one file; `holds_ids` is true if its pairs are company ids, false if they are texts."""
+    """The columns of one file; `holds_ids`: its pairs are company ids, not texts. `directed`: the order matters."""
 
     left: str
     right: str
@@ -47,7 +47,7 @@ class Layout:
 
 
 def table_rows(path: Path) -> list[Row]:
-    """Return the rows of `path`. If the quotes of a TSV file are not balanced, it is read without quoting.
+    """Return the rows of `path`. A TSV file with a malformed row (unbalanced quotes) is read without quoting.
 
     Raises:
         InvalidInput: the file is missing or empty, its suffix is unknown, or a row is malformed.

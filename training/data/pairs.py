@@ -2,7 +2,7 @@
 
     pairs = read_pairs(Path("pairs.csv"), companies=Path("companies.jsonl"))
 
-A file is CSV, TSV, JSONL or Parquet; the text formats may be gzipped. A row contains two company ids or two texts, and
+A file is CSV, TSV, JSON, JSONL, Excel or Parquet; texts may be gzipped. A row has two company ids or two texts, and
 optionally a label or a grade. `pair_rows` lists the names of the columns, and `training.data.labels` the labels.
 """
 
@@ -234,7 +234,10 @@ def _conflict(earlier: PairRow, later: PairRow) -> InvalidInput:
 
 def _check_classes(labels: Labels) -> None:
     if not labels.known.any():
-        raise InvalidInput("no row is labelled; label some pairs, or pass a file with labelled pairs too")
+        raise InvalidInput(
+            "no row is labelled: no column label or grade has a value; label some pairs, or pass a file with labelled "
+            "pairs too"
+        )
     counts = (labels.known & (labels.targets > 0)).sum(axis=0)
     unused = [name for name, count in zip(labels.classes, counts, strict=True) if not count]
     if unused:

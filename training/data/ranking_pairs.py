@@ -1,6 +1,6 @@
 """Pairs to fit the second stage of a search on: judged candidates and listed peers, with their features.
 
-The features are those that a search computes, in the company of the candidates that a search reads.
+The features are computed as in a search, from the same candidates that a search reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from similarity.search.reranking.stage import HEAD, SAME_INDUSTRY_CANDIDATES
 
 Floats: TypeAlias = NDArray[np.float64]
 MIN_VOTES = 2
-"""Lists of peers that must name two companies together."""
+"""The least number of lists of peers that name two companies together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def judged_anchor(
 def judged_anchors(
     corpus: FactCorpus, judgements: RelevanceLabels, *, shares: Sequence[float] = (1.0,), seed: int = 0
 ) -> list[JudgedAnchor]:
-    """Return the anchors of the corpus, each in a random corpus of each share with all of its competitors."""
+    """Return each anchor once per share, in a random sample of that share of the companies and all its competitors."""
     random = np.random.default_rng(seed)
     found = []
     for anchor, all_grades in judgements.items():
@@ -144,6 +144,8 @@ def peer_candidates(corpus: FactCorpus, anchor: str) -> tuple[list[str], PairFea
 def read_peers(path: Path) -> dict[str, frozenset[str]]:
     """Return the peers of each company, from rows of anchor, candidate and votes; a row counts for both companies.
 
+    Rows with fewer than MIN_VOTES votes are left out.
+
     Raises:
         InvalidInput: the file is missing or a row is invalid.
     """
@@ -163,7 +165,7 @@ def read_peers(path: Path) -> dict[str, frozenset[str]]:
 
 
 def components(peers: Mapping[str, frozenset[str]]) -> dict[str, str]:
-    """Return for each company the first company of its component."""
+    """Return for each company the first of all companies that peers connect with it, directly or not."""
     component: dict[str, str] = {}
     for start in sorted(peers):
         waiting = [] if start in component else [start]

@@ -17,7 +17,7 @@ from training.evaluate.ranks import auc
 
 Select = Callable[[Encode], Mapping[str, float]]
 
-# The order of fewer candidates means little.
+# Anchors with fewer candidates are left out, because their order means little.
 LEAST_CANDIDATES = 3
 
 
@@ -25,7 +25,7 @@ LEAST_CANDIDATES = 3
 class TrainingData:
     """The data of a training run, and the scores that select its best checkpoint.
 
-    `pairs`: the pairs to train on. `texts`: the tokenised texts in the numbering of `pairs`, perhaps followed by more.
+    `pairs`: the pairs to train on. `texts`: the tokenised texts, numbered as in `pairs`; more may follow.
     `select`: returns the selection scores of an encoder, higher is better. The first score decides; if it is equal, the
     next. It must not use data of the final evaluation. `selection_anchors`: how many anchors `prepare` held out for
     `select`; 0 if it uses other data.
@@ -43,14 +43,14 @@ def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> Trainin
     A share `settings.label_share` of the labels to train on is kept; the other labels are hidden.
 
     Raises:
-        InvalidInput: there are not enough anchors, nothing to train on is left, the pairs of the held-out anchors are
-            all of one kind, or `label_share` is not above 0, up to 1.
+        InvalidInput: there are not enough anchors, nothing to train on is left, the held-out pairs have no
+            positive or nothing else, or `label_share` is not in (0, 1].
     """
-    train, kept = split_by_anchor(pairs, selection=selection, seed=settings.seed)
+    train, held_out = split_by_anchor(pairs, selection=selection, seed=settings.seed)
     return TrainingData(
         pairs=hide_labels(train, share=settings.label_share, seed=settings.seed),
         texts=Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens),
-        select=Selection(kept),
+        select=Selection(held_out),
         selection_anchors=selection,
     )
 
@@ -63,7 +63,7 @@ class Selection:
     correctly (Menon et al., ICML 2015).
 
     Raises:
-        InvalidInput: the pairs are all of one kind.
+        InvalidInput: the pairs have no positive, or nothing else.
     """
 
     def __init__(self, pairs: Pairs) -> None:
@@ -72,8 +72,8 @@ class Selection:
         others = labelled & ~positive if (labelled & ~positive).any() else ~labelled
         if not positive.any() or not others.any():
             raise InvalidInput(
-                "the selection pairs are all of one kind, so every encoder has the same score; label "
-                "negatives too, or add unlabelled pairs of the same anchors (python -m training.generate)"
+                "the selection pairs are all of one kind, so every encoder has the same score; label both "
+                "kinds, or add unlabelled pairs of the same anchors to positives (python -m training.generate)"
             )
         self.pairs = pairs.subset(positive | others)
         self.positive: NDArray[np.bool_] = positive[positive | others]

@@ -38,7 +38,7 @@ def refuse_leakage(train: Pairs, evaluation: Pairs) -> None:
     Candidates may occur in both; `training.evaluate.ranking.without_seen` leaves them out.
 
     Raises:
-        InvalidInput: an anchor does.
+        InvalidInput: an anchor of `evaluation` occurs in `train`.
     """
     sides = np.unique(np.concatenate([train.left, train.right]))
     ids, texts = ({of[number] for number in sides} for of in (train.ids, train.texts))
@@ -54,8 +54,9 @@ def refuse_leakage(train: Pairs, evaluation: Pairs) -> None:
 def hide_labels(pairs: Pairs, *, share: float, seed: int) -> Pairs:
     """Return all pairs, with only `share` of the labels; pairs with hidden labels are unlabelled.
 
-    Pairs are drawn within each class (and grade). For one seed, the labels of a smaller share are a subset of those of
-    a larger share, and each class keeps at least one label. Both orders of an undirected pair are hidden together.
+    Pairs are drawn within each class (and grade). For one seed, a smaller share keeps a subset of the labels that a
+    larger share keeps, and each class keeps at least one label. Both orders of an undirected pair are drawn one after
+    the other, so usually both are kept or both are hidden.
 
     Raises:
         InvalidInput: `share` is not in (0, 1].

@@ -1,4 +1,4 @@
-"""Reads tab-separated tables without quoting, such as those of STS, SentEval and NLI, perhaps gzipped.
+"""Reads tab-separated tables without quoting, such as the files of STS, SentEval and NLI, perhaps gzipped.
 
 Their texts contain unbalanced quotation marks, which `similarity.ingest.files` would take for quoting.
 """
@@ -36,7 +36,7 @@ def benchmark_file(folder: Path, name: str) -> Path:
     """Return the path of `name`.tsv.gz or `name`.tsv in `folder`.
 
     Raises:
-        InvalidInput: there is neither.
+        InvalidInput: neither file exists.
     """
     path = next((path for path in (folder / f"{name}.tsv.gz", folder / f"{name}.tsv") if path.is_file()), None)
     if path is None:

@@ -25,7 +25,7 @@ from training.evaluate.judged import read_companies
 RETOLD_WORDS = 55
 SENTENCE_END = re.compile(r"(?<=[.!?]) +")
 LONGEST = 600
-"""Characters of a text; an encoder reads no more of it in training."""
+"""Maximum number of characters of a text, because an encoder reads no more of it in training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def package_translations(folder: Path) -> Iterator[Translation]:
     """Yield the translated descriptions of a folder of Translation files.
 
     Raises:
-        InvalidInput: there are no English ones.
+        InvalidInput: there is no English file.
     """
     if not (folder / "en").is_file():
         raise InvalidInput(f"{folder} has no file named en, with the English descriptions")
@@ -105,7 +105,7 @@ def summary_translations(path: Path) -> Iterator[Translation]:
 
 
 def retelling_translations(path: Path, companies: Path) -> Iterator[Translation]:
-    """Yield retold descriptions of companies; the original is what was retold, the first sentences of the English one.
+    """Yield retold descriptions of companies. The original is the first sentences of the English description.
 
     Both are prepared as for the encoder, so that names are masked.
 

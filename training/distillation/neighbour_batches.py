@@ -3,7 +3,7 @@
     batches = NeighbourBatches(vectors, rows, sources, batch_texts=256, seed=0)
     for batch in batches.epoch(0): ...   # batch.texts are numbers of texts
 
-A row is what a text means: an English text and its translations have the same row, and so the same targets.
+A row of `vectors` is one meaning: an English text and its translations have one row, and so the same targets.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,11 +19,11 @@ from training.data.pairs import Integers
 
 NEIGHBOURHOOD = 16
 NEAREST = 48
-"""A neighbourhood is a random sample of so many nearest rows, so that it differs each time."""
+"""A neighbourhood is a random sample of the NEAREST nearest rows of its centre, so it differs each time."""
 TEXTS_OF_CENTRE = 3
-"""The number of texts of the central row in its neighbourhood: translations of each other."""
+"""Maximum number of texts of the central row in its neighbourhood; they are translations of each other."""
 ORIGINALS = 0.35
-"""The probability that a neighbour is its row's original although it has translations."""
+"""The probability that the original of a neighbouring row is drawn, not one of its translations."""
 _ROWS = 1024
 
 
@@ -38,7 +38,7 @@ class Source:
 class NeighbourBatches:
     """Batches of `batch_texts` texts: random centres, each with a random sample of its nearest rows.
 
-    `vectors`: unit vectors of the rows, float32 `[t, d]`. `rows`: the row of each text, int64 `[texts]`; the first text
+    `vectors`: unit vectors of the rows, float32 `[r, d]`. `rows`: the row of each text, int64 `[texts]`; the first text
     of a row is the original. An epoch has as many texts as there are, but draws them with replacement. A batch depends
     only on the seed, the epoch and its number.
 
@@ -59,7 +59,7 @@ class NeighbourBatches:
         if batch_texts < neighbourhood or batch_texts % neighbourhood:
             raise InvalidInput(f"batch_texts is {batch_texts}; give a multiple of {neighbourhood}")
         if len(vectors) < max(batch_texts, neighbourhood + 1):
-            raise InvalidInput(f"{len(vectors):,} texts do not fill a batch of {batch_texts}; lower batch_texts")
+            raise InvalidInput(f"{len(vectors):,} rows do not fill a batch of {batch_texts}; lower batch_texts")
         self._nearest = nearest_rows(vectors, count=min(NEAREST, len(vectors) - 1))
         self._texts_of: list[list[int]] = [[] for _ in vectors]
         for text, row in enumerate(rows.tolist()):
@@ -91,7 +91,7 @@ class NeighbourBatches:
 
 
 def nearest_rows(vectors: NDArray[np.float32], *, count: int) -> Integers:
-    """Return the `count` nearest other rows of each row, int64 `[t, count]`, by inner product."""
+    """Return the `count` nearest other rows of each row, int64 `[r, count]`, by inner product."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     matrix = torch.from_numpy(vectors).to(device)
     nearest = []

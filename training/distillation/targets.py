@@ -64,9 +64,9 @@ class TeacherTargets:
         return len(self.vectors)
 
     def among(self, texts: Integers) -> NDArray[np.float32]:
-        """Return the target similarities between all of `texts` `[r]`, float32 `[r, r]`; of a text to itself at most 1.
+        """Return the target similarities between all `texts` `[r]`, float32 `[r, r]`, at most 1 of a text with itself.
 
-        A text may occur several times: it stands for its translations.
+        A text may occur several times, because it also stands for its translations.
         """
         vectors, lexical, scaling = self.vectors[texts], self.lexical[texts], self.local_scaling[texts]
         similarities: NDArray[np.float32] = vectors @ vectors.T + (lexical @ lexical.T).toarray()

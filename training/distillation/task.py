@@ -22,9 +22,9 @@ from training.run.task import Task, digest
 class DistillationTask(Task):
     """Training on distinct `texts`, in batches of neighbours.
 
-    `rows`: the row of `targets` that each text has, int64 `[texts]`: a translation has that of its original, which
-    comes first. `sources`: from which rows how many batches are drawn. `teachers` describes the teachers; `trained_on`
-    are the training companies of their bundles.
+    `rows`: the row of `targets` that each text has, int64 `[texts]`: a translation has the row of its original,
+    which comes first. `sources`: the rows of the batches' centres, by share. `teachers` describes the teachers;
+    `trained_on` are the training companies of their bundles.
 
     Raises:
         InvalidInput: see NeighbourBatches.

@@ -29,7 +29,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teacher:
-    """An encoder: `encode` returns unit vectors `[texts, d]`; `key` differs for other weights.
+    """An encoder: `encode` returns unit vectors `[texts, d]`; other weights have another `key`.
 
     `trained_on`: ids of the companies that it is known to have learnt from.
     """
@@ -44,8 +44,8 @@ def load_teachers(folders: Sequence[Path]) -> list[Teacher]:
     """Return the teachers in `folders`. A folder that is given twice counts twice.
 
     Raises:
-        InvalidInput: a folder has neither a bundle nor a model, or the text settings of a bundle are not those of
-            training.
+        InvalidInput: a folder has neither a bundle nor a model, or the text settings of a bundle differ from
+            the defaults, which training uses.
         SimilarityError: a bundle is damaged.
     """
     return [_of_bundle(folder) if is_bundle(folder) else _of_weights(folder) for folder in folders]

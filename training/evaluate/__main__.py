@@ -4,8 +4,9 @@
     python -m training.evaluate ... --index similarity.db       (takes the corpus's vectors from an index)
 
 The judged folder contains dev.tsv.gz, the judgements to evaluate on, and train.tsv.gz. The task `pairs` chooses its
-threshold on the selection anchors: the anchors that `python -m training.train` holds out of train.tsv.gz with the same
-`--seed` and `--grade-one`. The task `corpus` encodes all companies, or reads their vectors from `--index`.
+threshold on the selection anchors: those that `python -m training.train` holds out of train.tsv.gz with the same
+`--seed`, `--grade-one` and number of anchors. The task `corpus` encodes all companies, or reads their vectors from
+`--index`.
 """
 
 import argparse
@@ -88,7 +89,7 @@ def _selection(
     shared = sorted(set(selection) & set(dev))
     if shared:
         raise InvalidInput(
-            f"{len(shared)} selection anchors of {path} are among those evaluated, such as {shared[0]}; remove them"
+            f"{len(shared)} selection anchors of {path} are also in dev, such as {shared[0]}; remove them from one"
         )
     return selection, seen
 

@@ -31,7 +31,7 @@ from training.evaluate.reliability import ReliabilityBin, brier, calibration_err
 HITS_PER_ANCHOR = 50
 STRATA = 10
 FOLDS = 5
-# Each resample computes all measures, so 500 instead of the usual number.
+# Each of the three measures has resamples of its own, so fewer than usual.
 RESAMPLES = 500
 
 Floats = NDArray[np.float64]

@@ -76,7 +76,7 @@ def read_corpus(encoder: TextEncoder, *, companies: Path | None, index: str | No
     """Return all companies with their vectors, read from an index (a file or a URL) or encoded from a file.
 
     Raises:
-        InvalidInput: neither is given, the file has no companies, or see `corpus_of_index`.
+        InvalidInput: neither is given, the file has no companies, or as `corpus_of_index`.
     """
     if index:
         with closing(open_index(index, os.environ)) as opened:

@@ -21,7 +21,7 @@ Flags = NDArray[np.bool_]
 class PairQuality:
     """Shares from 0 to 1. `precision` is NaN if no pair is predicted positive, `recall` if no pair is positive.
 
-    `threshold` is that of the score (a cosine; for the head, the log-odds of the positive class).
+    `threshold` is for the score: a cosine or, for the head, the log-odds of the positive class.
     """
 
     accuracy: float
@@ -52,7 +52,8 @@ def head_quality(logits: Floats, swapped: Floats, positive: Flags) -> PairQualit
 def best_threshold(scores: Floats, positive: Flags) -> float:
     """Return the threshold of highest accuracy on the selection split, `scores` and `positive` `[n]`.
 
-    It lies halfway between two scores; of equally good thresholds, the highest is returned.
+    It lies halfway between two scores, at the lowest score, or just above the highest. Of equally good thresholds, the
+    highest is returned.
 
     Raises:
         InvalidInput: there is no positive or no other pair.

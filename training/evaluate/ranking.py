@@ -41,7 +41,7 @@ class RankingMeasures:
     """Measures of each anchor's ranking, `[anchors]` in the order of `anchors`, and of all pairs; higher is better.
 
     `precision` is P@10: the number of competitors in the first ten ranks divided by ten, even if there are fewer
-    candidates. `reciprocal_rank` is that of the first competitor. Both are 0 for an anchor without a competitor.
+    candidates. `reciprocal_rank` is for the first competitor. Both are 0 for an anchor without a competitor.
     `auc` and `pairs`, their number, are over all anchors, so `auc` needs scores that are comparable across anchors.
     """
 

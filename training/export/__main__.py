@@ -68,6 +68,8 @@ def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], Senten
         )
     write_training_companies(bundle, options.companies_trained_on, inherited_ids)
     say(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
+    if bundle.manifest.ranker is None:
+        say("it has no ranker, so it counts as reading English only; python -m training.rank --languages names others")
 
 
 def inherited_training_companies(options: argparse.Namespace, run: TrainedRun | None) -> tuple[str, ...]:
@@ -79,7 +81,7 @@ def inherited_training_companies(options: argparse.Namespace, run: TrainedRun | 
 
 def write_training_companies(bundle: ModelBundle, listed_file: Path | None, inherited_ids: Sequence[str]) -> None:
     """Write the ids of all training companies to the list stored with the bundle."""
-    ids = {*inherited_ids, *listed_companies(bundle.folder)}  # also those of an earlier export of the same model
+    ids = {*inherited_ids, *listed_companies(bundle.folder)}  # also ids of an earlier export of the same model
     if listed_file:
         ids.update(listed_file.read_text(encoding="utf-8").split())
     if ids:
@@ -123,7 +125,7 @@ def judged_data(
 ) -> JudgedData | None:
     """Return the judged pairs to measure on, or None without --judged.
 
-    Companies seen in training are `inherited_ids` and, for a run, those of the judged train split.
+    Companies seen in training are `inherited_ids` and, for a run, the companies of the judged train split.
     """
     if options.judged is None:
         return None

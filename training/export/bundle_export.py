@@ -33,7 +33,7 @@ FLOAT32, FLOAT16, INT8 = "float32", "float16", "int8"
 SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
 # Number of texts that calibrate int8. The next CALIBRATION_TEXTS, if there are any, check the result.
 CALIBRATION_TEXTS = 256
-# Of a sample file with more companies, 2 x CALIBRATION_TEXTS random ones are read; of any other file, all.
+# From a sample file with more companies, 2 x CALIBRATION_TEXTS random ones are used; from a shorter file, all.
 LONG_SAMPLE = 1_024
 MAX_BYTES = 150_000_000  # an int8 bundle of BERT-base has 110 million
 
@@ -75,7 +75,7 @@ def export(
 
     Raises:
         ExportRefused: a check failed; nothing was written.
-        InvalidInput: the judged pairs or the companies are invalid; nothing was written.
+        InvalidInput: the model, the judged pairs or the companies cannot be used; nothing was written.
     """
     source = weights_source(settings.model)
     original = load(source)

@@ -1,11 +1,11 @@
 """Quantises a float32 ONNX graph to int8: static activations, per-channel weights.
 
-Only matrix products with constant weights are quantised; attention products, softmax and normalisation stay float32.
+Matrix products with constant weights and large embedding tables are quantised; the rest of the graph stays float32.
 Activation ranges are fixed by calibration texts, so that a vector does not depend on the other texts of its batch. The
 graph contains only standard operators (QuantizeLinear, DequantizeLinear), which onnxruntime and OpenVINO both fuse.
 
-A few channels of a transformer's activations are ten times larger than the others, which would leave them only a few
-int8 steps. Smoothing (Xiao et al. 2023, https://arxiv.org/abs/2211.10438) divides each channel by a factor and
+A few channels of a transformer's activations are ten times larger than the others, and would leave the others only a
+few int8 steps. Smoothing (Xiao et al. 2023, https://arxiv.org/abs/2211.10438) divides each channel by a factor and
 multiplies the corresponding row of the weights by it: the product is the same, only the ranges change. For its gain see
 decision 4 in docs/decisions/README.md.
 """
@@ -39,8 +39,8 @@ _TINY = 1e-5
 class ActivationRange:
     """The range of one activation on the calibration texts.
 
-    `low` and `high` are means over texts of its lowest and highest value: rare extreme values are clipped, so that the
-    other values have finer steps. `channels` is the largest absolute value of each channel.
+    `low` and `high` are means over texts of its lowest and highest value, extended to contain 0: rare extreme values
+    are clipped, so that the other values have finer steps. `channels` is the largest absolute value of each channel.
     """
 
     low: float

@@ -53,7 +53,7 @@ def graded_listwise(
 
         L_i = −Σ_j t_ij log( exp(cos_ij/τ) / Σ_{a ∈ labelled_i ∪ others_i} exp(cos_ia/τ) ),   t_ij = g_ij / Σ_a g_ia
 
-    The loss is the mean of L_i over anchors with a gain above 0. The gains are those of nDCG: 3/1/0 for the grades
+    The loss is the mean of L_i over anchors with a gain above 0. The gains are as in nDCG: 3/1/0 for the grades
     2/1/0. `others` are candidates of other anchors, with gain 0. Unlabelled candidates of the anchor are in neither
     mask.
 

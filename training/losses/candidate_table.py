@@ -14,14 +14,15 @@ from torch import Tensor
 class CandidateTable:
     """The table of a batch of `n` pairs, with anchors and columns in the order of their ids.
 
-    `anchors` `[a]` and `columns` `[m]` (int64) are the batch's first row with that text; `anchor_of` and `column_of`
-    `[n]` are the table row and column of each pair. A cell is true in at most one of the masks `[a, m]`:
+    `anchors` `[a]` and `columns` `[m]` (int64) are the number of the first pair with each text; `anchor_of` and
+    `column_of` `[n]` are the table row and column of each pair. A cell is true in at most one of the masks `[a, m]`:
 
     - `positives`, `negatives`: the pair has this label;
     - `unlabelled`: the pair is in the batch, without a label;
     - `others`: the candidate is paired with other anchors only.
 
-    The anchor's own text is in none of them. If the batch contains the pair in the other order, it is not in `others`.
+    The cell of the anchor's own text is in none of them. A cell whose pair is in the batch in the other order is not in
+    `others`.
     """
 
     anchors: Tensor
@@ -81,7 +82,7 @@ def candidate_table(left_ids: Tensor, right_ids: Tensor, *, positive: Tensor, kn
 
 
 def _first_rows(group_of: Tensor, count: int) -> Tensor:
-    """Return the first row of each of `count` groups; `group_of` `[n]` is the group of each row."""
+    """Return the number of the first pair of each of `count` groups; `group_of` `[n]` is the group of each pair."""
     rows = torch.arange(len(group_of), device=group_of.device)
     return rows.new_full((count,), len(group_of)).scatter_reduce(0, group_of, rows, "amin")
 

@@ -40,7 +40,7 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor, known: Tensor) -> Tens
         L = −1/(C·N) Σ_i Σ_c k_ic [y_ic log σ(f_ic) + (1 − y_ic) log(1 − σ(f_ic))]
 
     As printed, eq. 2 has no term for y = 0, so its minimum is at f → ∞. k is the mask of known entries, N the number
-    of rows with at least one.
+    of rows with at least one known entry.
 
     Args:
         logits: `[n, C]`.

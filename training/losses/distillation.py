@@ -7,12 +7,12 @@ from training.losses.arithmetic import at_least_float32, cosines
 
 
 def distillation(vectors: Tensor, targets: Tensor, *, temperature: float = 0.05, scale_weight: float = 0.1) -> Tensor:
-    """Cross-entropy of the student's softmax over the other texts against the teachers', plus a squared difference.
+    """Cross-entropy of the student's softmax over the other texts against the teachers' one, plus a squared difference.
 
         L = mean_i −Σ_{j≠i} p_ij log q_ij + scale_weight · mean_{i≠j} ((s_ij − t_ij)/τ)²,
         p_i = softmax_{j≠i}(t_ij/τ),  q_i = softmax_{j≠i}(s_ij/τ)
 
-    with the student's cosines s and the teachers' t. The first term is that of SEED (Fang et al., ICLR 2021), over
+    with the student's cosines s and the teachers' t. The first term is the loss of SEED (Fang et al., ICLR 2021), over
     the batch instead of a queue. It does not change when a constant is added to all cosines of a text. The second
     term determines that constant: calibrated probabilities need cosines that are comparable across texts.
 

@@ -129,7 +129,7 @@ def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
     These shares are unbiased only if labels were hidden, or pairs chosen for labelling, at random.
 
     Raises:
-        InvalidInput: a class has no labels or only positive ones, or the priors are out of range.
+        InvalidInput: a class has no positive or only positive labels, or the priors are out of range.
     """
     if settings.priors:
         priors = settings.priors
@@ -148,7 +148,7 @@ def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
 
 
 def _supervised(pairs: Pairs) -> Supervised:
-    """Return the loss on labelled pairs: "softmax" for several classes; for one class, "none" without negatives."""
+    """Return the loss on labelled pairs: "softmax" for several classes, else "binary", or "none" without negatives."""
     if len(pairs.classes) > 1:
         return "softmax"
     return "binary" if bool((pairs.targets[pairs.known] < 0.5).any()) else "none"
@@ -215,8 +215,8 @@ def _prior_aware_loss(settings: TrainSettings, pairs: Pairs) -> AnchorLoss:
     """Return a loss adapted from puNCE (https://arxiv.org/abs/2402.06038, section 6.1).
 
     puNCE counts an unlabelled sample twice: as positive with weight π, the prior, and as negative with weight 1 - π; an
-    augmented view of each sample is a positive, too. Here an unlabelled candidate only has the target π beside 1 of the
-    positives, in graded_listwise: there is no copy as negative, and no augmented view.
+    augmented view of each sample is a positive, too. Here, in graded_listwise, a positive has the gain 1 and an
+    unlabelled candidate the gain π: there is no copy as negative, and no augmented view.
     """
     prior = class_priors(settings, pairs)[0]
 

@@ -16,7 +16,7 @@ from training.losses.arithmetic import at_least_float32, mean_where
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 
 Correction: TypeAlias = Literal["non-negative", "clamped", "none"]
-"""The treatment in `positive_unlabelled` of an estimated risk of the negatives below 0."""
+"""How `positive_unlabelled` treats an estimated risk of the negatives that is below 0."""
 
 Supervised: TypeAlias = Literal["softmax", "binary", "none"]
 """Loss on the labelled pairs: softmax cross-entropy (several classes), sigmoid cross-entropy (one class), or none."""

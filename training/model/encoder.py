@@ -22,7 +22,7 @@ CPU_MICRO_BATCH_TOKENS = 4_096
 class Encoder:
     """A model in training with its texts; calling it returns unit vectors (an `Encode` for checkpoint selection).
 
-    `micro_tokens` limits the tokens whose autograd graphs are kept, `micro_batch_tokens` those of one forward pass.
+    `micro_tokens` limits the tokens whose autograd graphs are kept, `micro_batch_tokens` the tokens of a forward pass.
     """
 
     def __init__(self, model: PairModel, texts: Texts, settings: TrainSettings, *, device: torch.device) -> None:
@@ -38,7 +38,7 @@ class Encoder:
         self._encode = torch.compile(model.encode, dynamic=True) if settings.compile else model.encode
 
     def rows(self, numbers: Integers, *, seed: int | None = None) -> Tensor:
-        """Return the model's outputs for the texts `numbers`, float32 `[numbers, d]`; `seed` is the dropout's.
+        """Return the model's outputs for the texts `numbers`, float32 `[numbers, d]`; `seed`: for dropout.
 
         The input is the cached output of the frozen layers or, if there is none, the token ids.
         """

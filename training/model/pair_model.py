@@ -114,7 +114,7 @@ class PairModel(nn.Module):  # type: ignore[misc]
         return states
 
     def trained_encoder_parameters(self) -> list[nn.Parameter]:
-        """Return the trained parameters of the encoder, without those of the head."""
+        """Return the trained parameters of the encoder, without the head."""
         return [
             value for name, value in self.named_parameters() if value.requires_grad and not name.startswith("head.")
         ]

@@ -37,7 +37,7 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-# Rounding to int8 leaves a cosine of at least .9985 (decision 4 in docs/decisions); with another architecture far less.
+# Rounding to int8 leaves a cosine of at least .9985 (decision 4 in docs/decisions). Other architectures have less.
 LOWEST_COSINE = 0.98
 PROBES = (
     "The company makes shoes and sports clothing and sells them in its own shops.",

@@ -62,10 +62,10 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
 
 
 def require_transformer_alone(folder: str) -> None:
-    """Check that a folder contains no weights but those of a transformer and perhaps a pair head.
+    """Check that a folder contains only weights of a transformer and perhaps of a pair head.
 
     Raises:
-        InvalidInput: it contains others, such as the convolutions of IS-BERT, which would be ignored.
+        InvalidInput: it contains other weights, such as the convolutions of IS-BERT, which would be ignored.
     """
     others = [
         path.name

@@ -71,8 +71,8 @@ def load_convolutions(folder: Path) -> TokenConvolutions | None:
 class TwoEncoders(PairModel):
     """QuickThoughts: f encodes a sentence, g its neighbours; in training mode, both vectors concatenated, `[r, 2 d]`.
 
-    The paper uses the concatenated vectors. Here the vector of a text is that of f, with the dimension and cost of
-    every other method, and g is dropped after training.
+    The paper uses the concatenated vectors. Here f alone gives the vector of a text, so that dimension and cost are as
+    in the other methods, and g is dropped after training.
     """
 
     def __init__(self, transformer: PreTrainedModel, *, frozen_layers: int = 0) -> None:
@@ -93,7 +93,7 @@ class TwoEncoders(PairModel):
 
 
 class TokenEncoder(PairModel):
-    """IS-BERT: convolutions between hidden states and mean; in training mode, token states `[r, max_tokens, d]`."""
+    """IS-BERT: convolutions between hidden states and mean; in training, token states `[r, max_tokens, dimension]`."""
 
     def __init__(
         self, transformer: PreTrainedModel, convolutions: TokenConvolutions, *, max_tokens: int, frozen_layers: int = 0

@@ -1,8 +1,8 @@
 """One or several processes that train together (`torchrun`).
 
 Each process has the whole global batch, encodes its share of the texts, and gathers the vectors of all texts. So each
-process computes the same loss and the same gradients of the vectors. It propagates only those of its own texts through
-the encoder; the gradients of the encoder's parameters are then summed over processes.
+process computes the same loss and the same gradients of the vectors. It propagates only the gradients of its own texts
+through the encoder; the gradients of the encoder's parameters are then summed over processes.
 """
 
 import os

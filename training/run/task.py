@@ -61,7 +61,7 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, model: PairModel, outputs: Tensor, batch: Any, *, step: int, steps: int) -> tuple[Tensor, Log]:
-        """Return the loss of a batch at `step` of `steps`, and its parts; `outputs` are those for `batch.texts`."""
+        """Return the loss of a batch at `step` of `steps`, and its parts; `outputs`: of the texts `batch.texts`."""
 
 
 class PairTask(Task):

@@ -23,8 +23,8 @@ class Start:
     """The initial model of a run, recorded when the run starts, because the model's folder may change later.
 
     `base_model` is an id, or the name of a folder without its path. `method` describes how the initial model was
-    trained; it is empty if unknown. `companies` are the training companies listed with a bundle, `licence` is the one
-    in its manifest.
+    trained; it is empty if unknown. `companies` are the training companies listed with a bundle, `licence` is the
+    licence in its manifest.
     """
 
     base_model: str
@@ -89,7 +89,7 @@ class TrainedRun:
 
 
 def _start_from(stored: Mapping[str, Any], settings: TrainSettings, folder: Path) -> Start:
-    """Return the recorded start or, for a run of an older release, which recorded none, the start of its source now."""
+    """Return the recorded start. A run of an older release has none: return the start of its source as it is now."""
     if "start" in stored:
         return Start(**{**stored["start"], "companies": tuple(stored["start"]["companies"])})
     source = settings.source
@@ -100,7 +100,7 @@ def start_of(source: str) -> Start:
     """Return the start of a run whose initial model is `source`: a bundle, the model of an earlier run, or another.
 
     Raises:
-        InvalidBundle: the bundle cannot be read, or its text settings are not those of training.
+        InvalidBundle: the bundle cannot be read, or its text settings differ from the defaults.
         InvalidInput: the training.json of the earlier run is invalid.
     """
     if is_bundle(source):

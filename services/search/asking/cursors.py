@@ -19,7 +19,7 @@ SIGNATURE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Cursors:
-    """Writes and reads cursors signed with `key`. Processes with the same key accept each other's."""
+    """Writes and reads cursors signed with `key`. Processes with the same key accept each other's cursors."""
 
     key: bytes
 
@@ -33,7 +33,7 @@ class Cursors:
         """Return the position in a cursor of the query with this `digest`.
 
         Raises:
-            Problem: this service did not write it, or it belongs to another query.
+            Problem: the cursor is not signed with `key`, or belongs to another query.
         """
         try:
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)

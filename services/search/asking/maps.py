@@ -62,11 +62,11 @@ class MapService:
         self._search = search
 
     def map_of(self, question: Question) -> Map:
-        """Return the anchors, negatives and hits of a query. Raises what `SearchService.rank` raises."""
+        """Return the map of a query. Raises what `SearchService.ranking` raises."""
         return retry_if_retired(lambda: self._drawn(self._search.ranking(question)))
 
     def map_of_company(self, reference: str, query: MapQuery) -> Map:
-        """Return the same for one company. Raises what `SearchService.similar_to_company` raises."""
+        """Return the map of one company. Raises what `SearchService.ranking_about` raises."""
         question = query.question(Anchor(company=reference))
         return retry_if_retired(lambda: self._drawn(self._search.ranking_about(reference, question)))
 

@@ -153,7 +153,7 @@ class Filter(_Body):
         """Return the filter of a library question.
 
         Raises:
-            InvalidFilter: it has no values, or its range is empty.
+            InvalidFilter: it has no values, or its range is invalid.
         """
         lists = {"any_of": tuple(self.any_of), "none_of": tuple(self.none_of)}
         return FieldFilter(**{**dict(self), **lists})

@@ -1,4 +1,4 @@
-"""The question of a ranking as a sheet of its Excel file, which says later whose competitors these are."""
+"""The query of a ranking as a sheet of its Excel file: it tells later readers whose competitors the file lists."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ LIMITS = {"at_least": ">=", "at_most": "<=", "above": ">", "below": "<"}
 
 
 def question_rows(question: Criteria, ranking: Ranking, *, at: datetime) -> list[tuple[object, ...]]:
-    """Return the rows of the sheet, two cells each, the first row being the header. `at`: when the ranking was made."""
+    """Return the rows of the sheet, two cells each, starting with the header. `at`: when the ranking was made."""
     return [("part", "value"), *_parts(question, ranking, at)]
 
 

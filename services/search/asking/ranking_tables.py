@@ -18,7 +18,7 @@ COLUMNS = ("rank", *FACTS, "score", "probability", "reason", "warning")
 def csv_rows(ranking: Ranking, further: Sequence[str] = ()) -> list[tuple[object, ...]]:
     """Return a header and one row per hit. Members that the query omits are empty.
 
-    `further`: members that only the hits of this ranking have, as further columns.
+    `further`: names of members that only the hits of this ranking have; they become the last columns.
     """
     return [
         (*COLUMNS, *further),
@@ -29,7 +29,7 @@ def csv_rows(ranking: Ranking, further: Sequence[str] = ()) -> list[tuple[object
 def xlsx_rows(
     ranking: Ranking, verdicts: Mapping[str, FeedbackEvent], further: Sequence[str] = ()
 ) -> list[tuple[object, ...]]:
-    """Return the rows of `csv_rows` with the attributes of the hits, and verdict and note on each, by its id."""
+    """Return the rows of `csv_rows` with the attributes, verdict and note of each hit. `verdicts`: by id of the hit."""
     before, after = ("rank", *FACTS), ("score", "probability", "verdict", "note", "reason", "warning", *further)
     names, values = attribute_columns([hit.company.get("attributes", {}) for hit in ranking.hits], (*before, *after))
     header = (*before, *names, *after)
@@ -49,8 +49,9 @@ def attribute_columns(
 ) -> tuple[list[str], list[list[object]]]:
     """Return the columns of the companies' attributes, sorted by name, and their values for each company.
 
-    An attribute with the name of one of the `others`, the columns of the table, is called `attributes.NAME`. Beyond
-    MAX_ATTRIBUTE_COLUMNS, the most frequent have columns; the others share a last one, "further attributes".
+    `others`: the other columns of the table. An attribute with the name of such a column is called `attributes.NAME`.
+    Only the MAX_ATTRIBUTE_COLUMNS most frequent attributes have columns; all others share a last column, "further
+    attributes".
     """
     counts = Counter(name for each in companies for name in each)
     names = sorted(sorted(counts, key=lambda name: (-counts[name], name))[:MAX_ATTRIBUTE_COLUMNS])
@@ -102,6 +103,6 @@ def _parts(reason: Reason) -> Iterator[str]:
         yield f"{fact.field.removeprefix('attributes.')}: {', '.join(fact.values)}"
     has_industry = any(fact.field == "industry" for fact in reason.shared)
     for moved in reason.moved:
-        # The finest industry that both have is compared; only where that differs is a shared one no contradiction.
+        # The finest industry that both have is compared. If it differs beside a shared industry, it is a finer one.
         is_finer = has_industry and (moved.field, moved.relation) == ("industry", Relation.OTHER)
         yield f"{moved.relation} {'finer ' if is_finer else ''}{moved.field} {moved.effect:+.2f}"

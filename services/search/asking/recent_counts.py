@@ -1,4 +1,4 @@
-"""The number of companies in a generation, counted at most once a second."""
+"""The number of companies in a generation, counted again at most once a second."""
 
 import time
 from collections.abc import Callable
@@ -10,10 +10,10 @@ RECENT_SECONDS = 1.0
 
 
 class RecentCounts:
-    """The number of companies in the generation of the last call, at most `RECENT_SECONDS` old.
+    """The number of companies in a generation, counted again after `RECENT_SECONDS`, or for another generation.
 
     `/readyz` needs no key, and counting reads a whole generation: without this, requests in a loop would keep the index
-    busy. Thread-safe; while one caller counts, others get the previous count.
+    busy. Thread-safe; while one caller counts again, others get the previous count, which is older.
     """
 
     def __init__(self, index: CompanyIndex, *, clock: Callable[[], float] = time.monotonic) -> None:

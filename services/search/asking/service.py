@@ -91,6 +91,8 @@ class SearchService:
         Raises:
             UnknownCompany, AmbiguousCompany, TooFewWords: no company matches `reference`, several do, or it has too few
                 words to rank by, even if the query has other valid anchors.
+
+        Also raises the exceptions of `ranking`.
         """
         started = time.perf_counter()
         question = query.question(Anchor(company=reference))
@@ -105,6 +107,8 @@ class SearchService:
 
         Raises:
             EncoderNotLoaded: the encoder of the live generation is not loaded.
+
+        Also raises the other exceptions of `ranking`.
         """
         started = time.perf_counter()
         question = query.question(Anchor(text=query.text))
@@ -113,7 +117,7 @@ class SearchService:
         return SimilarToText(**members, text=query.text, language=first.language, warning=first.warning)
 
     def rank(self, question: Question, *, by_id: bool = False) -> Ranking:
-        """Return the hits of a question; `by_id` as in `ranking`. Raises what `Searcher.search` raises."""
+        """Return the hits of a question; `by_id` as in `ranking`. Raises what `ranking` raises."""
         started = time.perf_counter()
         return Ranking(**self._members(question, self.ranking(question, by_id=by_id), started))
 
@@ -136,21 +140,20 @@ class SearchService:
         return BatchAnswer(answers=answers, generation=live.name, took_ms=_milliseconds_since(started))
 
     def locate(self, asked: Locate) -> Located:
-        """Return the place of a company in a ranking. Raises what `Searcher.locate` raises."""
+        """Return the place of a company in a ranking. Raises what `asked` and `Searcher.locate` raise."""
         started = time.perf_counter()
         location = self.searcher.locate(self.asked(asked), asked.company)
         return Located(**located_members(location, asked.company), took_ms=_milliseconds_since(started))
 
     def ranking(self, question: Question, *, by_id: bool = False) -> LibraryRanking:
-        """Return the ranking of a question, from the page that its cursor names.
+        """Return the ranking of a question: the page after its cursor, or the first page.
 
         `by_id`: its anchors and negatives are ids, never names.
 
         Raises:
-            Problem: the cursor belongs to another query.
-            UnknownList, WrongKindOfList: a list to exclude does not exist, or is a saved query.
+            Problem: the cursor is damaged, or belongs to another query.
 
-        Also raises the exceptions of `Searcher.search`.
+        Also raises the exceptions of `asked` and `Searcher.search`.
         """
         asked = replace(self.asked(question), by_id=by_id)
         after = self._cursors.read(question.cursor, digest=asked.digest()) if question.cursor else None
@@ -175,23 +178,32 @@ class SearchService:
         return list(dict.fromkeys(each.document.id for each in found if isinstance(each, FoundCompany)))
 
     def known_ids(self, references: Sequence[str]) -> dict[str, str]:
-        """Return, by reference, the id of the only company that has it as its id, domain, name or alias."""
-        found = self._exactly(references, max_similar_searches=0)
-        return {reference: each.document.id for reference, each in found.items() if isinstance(each, FoundCompany)}
+        """Return, by reference, the id of the only company that has it as its id, domain, name or alias.
+
+        The id of a deleted company stays this id, also if it is another company's name.
+        """
+        if len(references) > QUICKLY_NAMED:
+            self._before_heavy_work()
+        deleted = retry_if_retired(lambda: self._exact_resolver().deleted(references))
+        found = self._exactly([each for each in references if each not in deleted], max_similar_searches=0)
+        known = {reference: each.document.id for reference, each in found.items() if isinstance(each, FoundCompany)}
+        return known | {each: each for each in deleted}
 
     def _exactly(self, references: Sequence[str], *, max_similar_searches: int) -> dict[str, Resolved]:
         def run_once() -> dict[str, Resolved]:
-            resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
-            return resolver.companies(references, max_similar_searches=max_similar_searches)
+            return self._exact_resolver().companies(references, max_similar_searches=max_similar_searches)
 
         return retry_if_retired(run_once)
+
+    def _exact_resolver(self) -> Resolver:
+        return Resolver(self.searcher.index, self.searcher.live(), exact=True, shorten=without_description)
 
     def asked(self, question: Criteria) -> LibraryQuestion:
         """Return the library question, with the companies that are on the excluded lists now.
 
         Raises:
             UnknownList, WrongKindOfList: a list to exclude does not exist, or is a saved query.
-            InvalidInput: the lists hold too many companies.
+            InvalidInput: the lists hold too many companies, or `rank` has no probability to filter by.
         """
         lists = shortlists(self._workspace, question.exclude_lists)
         if (count := sum(map(len, lists.values()))) > MAX_EXCLUDED:
@@ -220,6 +232,8 @@ class SearchService:
 
         Raises:
             UnknownCompany, AmbiguousCompany, TooFewWords: it names no company, several, or one with too few words.
+
+        Also raises the exceptions of `ranking`.
         """
         ranking = self.ranking(question)
         for each in ranking.unresolved:
@@ -270,6 +284,8 @@ class SearchService:
 
     def find(self, query: FindQuery) -> FoundCompanies:
         """Return companies for a search box; a blank query finds none."""
+        if query.limit > QUICKLY_RANKED:
+            self._before_heavy_work()
         found, live = self.searcher.find(query.q, limit=query.limit)
         return FoundCompanies(query=query.q, companies=[record_of(each) for each in found], generation=live.name)
 

@@ -72,7 +72,7 @@ def segment_of(segment: Segment) -> SegmentRecord:
 
 
 def miss_of(unresolved: Unresolved) -> Miss:
-    """Return the response model of a reference that no company matches, or several, with those that may be meant."""
+    """Return the response model of a reference that cannot be used, with the companies that may be meant."""
     problem = problem_of(unresolved.error)
     meant = problem.extras.get("suggestions") or problem.extras.get("candidates") or []
     return Miss(

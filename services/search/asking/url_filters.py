@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from similarity.company import ATTRIBUTE_NAME_PATTERN
 from similarity.errors import InvalidFilter
 from similarity.index.filters import FILTER_FIELDS, FieldFilter
-from similarity.search.filters.text import FORMS, LIMITS, parse_filters
+from similarity.search.queries.filter_texts import FORMS, LIMITS, parse_filters
 
 _ATTRIBUTE = rf"attributes\.{ATTRIBUTE_NAME_PATTERN.pattern}"
 FIELD = f"(?:{'|'.join(FILTER_FIELDS)}|{_ATTRIBUTE})"

@@ -13,21 +13,21 @@ from .refusals import CLOSE, client_address, is_open, refuse, secret_of
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="company similarity"'}
 WRONG_KEY = {"WWW-Authenticate": 'Bearer realm="company similarity", error="invalid_token"'}
-# Of OPEN_ALLOWANCE: 100 refusals at once, and 25 a second in the long run.
+# Tokens of OPEN_ALLOWANCE for one refusal: an address gets 100 refusals at once, and 25 a second in the long run.
 REFUSAL_COST = 4.0
 
 
 Keys: TypeAlias = Callable[[str], Caller | None]
-"""Returns the caller of a secret, None if there is none; `KeyRing.caller` is such a function."""
+"""Returns the caller with a secret; None if no caller has it. `KeyRing.caller` is such a function."""
 
 
 class Authentication:
     """Puts the caller of a request into its scope, or answers 401.
 
     Without `keys` every caller is LOCAL. With them, every path needs a valid key, except the open ones (`is_open`),
-    whether or not a route asks for a scope. A refusal costs the client's address REFUSAL_COST of `strangers`, the
-    tokens of what needs no key. Without them it is answered 429 and loses its connection. A valid key always passes, so
-    nobody can lock out others behind the same address.
+    whether or not a route asks for a scope. Each refusal takes REFUSAL_COST tokens from the client's address in
+    `strangers`, which also limits requests without a key. If too few are left, the answer is 429, and the connection
+    is closed. A valid key always passes, so nobody can lock out others behind the same address.
     """
 
     def __init__(self, app: ASGIApp, *, keys: Keys | None, strangers: TokenBuckets) -> None:
@@ -36,7 +36,7 @@ class Authentication:
         self._strangers = strangers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         if scope["type"] == "http" and not is_open(scope["path"]):
             secret = secret_of(scope)
             caller = LOCAL if self._keys is None else self._keys(secret.decode("latin-1")) if secret else None

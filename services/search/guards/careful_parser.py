@@ -1,7 +1,7 @@
 """An HTTP parser that refuses requests which take long to parse and would hold up every other request.
 
 h11 matches a line against regular expressions whose time grows with the square of a run of blanks: a header of 60,000
-blanks and a control character took 30 s. It also parses any number of lines behind a body (trailers).
+blanks and a control character took 30 s. It also parses any number of lines after a body (trailers).
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from ..wire import problems
 from ..wire.problem_documents import Problem
 
 MOST_HEADERS = 100
-# All lists of `GET /similar` together have 459. Each parameter costs time, also where the path takes none: without a
+# The parameters of `GET /similar` that repeat have at most 459 values. Each costs time, also on other paths: without a
 # limit, 7,000 held up the process for a tenth of a second.
 MOST_PARAMETERS = 500
 MOST_BLANKS_IN_A_ROW = 64
@@ -41,7 +41,7 @@ COSTLY_CHUNKS = Problem(
 
 
 class CarefulBuffer(ReceiveBuffer):
-    """h11's buffer of received bytes, which checks lines before h11 parses them: 12,000 headers take 50 ms.
+    """h11's buffer of received bytes, which checks lines before h11 parses them, because 12,000 headers take 50 ms.
 
     `refuse` raises RemoteProtocolError.
     """
@@ -72,7 +72,7 @@ class CarefulBuffer(ReceiveBuffer):
 
 
 class CarefulParser(h11.Connection):
-    """h11 with limits for a head, for trailers and for the chunks of a body. `most_bytes`: of a head or of trailers.
+    """h11 with limits for a head, for trailers and for chunks of a body. `most_bytes`: size of a head or of trailers.
 
     `refusal`: the problem to answer after `next_event` has raised RemoteProtocolError.
     """
@@ -88,7 +88,7 @@ class CarefulParser(h11.Connection):
         """Return the next event.
 
         Raises:
-            RemoteProtocolError: the bytes are not HTTP, or take too long to parse.
+            RemoteProtocolError: the bytes are not HTTP, take too long to parse, or have an ambiguous length.
         """
         try:
             event = super().next_event()

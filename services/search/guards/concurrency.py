@@ -42,13 +42,12 @@ class Gate:
     A request waits in the queue for at most `seconds`. The next permit goes to the request that has waited longest,
     among those whose key may take one. `key` is the API key of a request; None if it has none.
 
-    No key can keep the others out of the queue. If the queue is full, a new request may take the slot of another one:
-    of the last request of the key with the most waiting requests. It may do so if its own key then has no more waiting
-    requests than that key.
+    No key can keep the others out of the queue. If the queue is full, a new request takes the slot of the last request
+    of the key with the most waiting requests, unless its own key would then have more waiting requests than that key.
 
     A gate with several permits always keeps one free for other keys: the first request of another key would wait long
-    for a heavy request to end. While several keys send requests, each has at most a third of the permits, or two if
-    that is less, because the threads of all requests contend for Python's lock. The permits that it has of `beside`,
+    for a heavy request to end. While several keys send requests, each has at most a third of the permits (at least
+    two), because the threads of all requests contend for Python's lock. The permits that it has of `beside`,
     the gate of heavy requests, are subtracted, but it may always have one.
     """
 
@@ -251,7 +250,7 @@ def stop_if_late() -> None:
 
 
 class Admission:
-    """Middleware that takes a permit for each request, and answers 503 if the application needs more than `seconds`.
+    """Middleware that takes a permit for each request. Answers 503 if there is none, or no answer begins in `seconds`.
 
     A worker thread cannot be stopped. After the 503 it continues to its end, or until it calls `stop_if_late`; it keeps
     its permit until then, and its answer is discarded. Open paths (`refusals.is_open`) need no permit.

@@ -1,7 +1,7 @@
 """Limits of open connections, in all and for each address.
 
 A connection that waits for a request costs its client nothing, so a flood of them must not keep others
-out. At a limit, a new connection takes the place of the one whose last request is longest ago. nginx
+out. At a limit, a new connection takes the place of the idle one whose last request is longest ago. nginx
 does the same when its worker_connections run out.
 """
 
@@ -15,7 +15,7 @@ BEYOND_LIMIT = "similarity.beyond_limit"
 
 # More than all the health checks that are under way at the same moment.
 SPARE = 64
-# An answer with fewer unread bytes is not counted: 1,000 connections have less than 100 MB of them.
+# A response with fewer unread bytes is not checked: 1,000 connections have less than 100 MB of them.
 UNREAD_NOT_COUNTED = 100_000
 # For the files of the index, the connections to its store, the log, and connections that do not count yet.
 OTHER_FILES = 500
@@ -35,7 +35,7 @@ class Connection(Protocol):
 
     @property
     def unread(self) -> int:
-        """Size of its last response that is in memory because the client has not read all of it."""
+        """Bytes of its last response that are in memory because the client has not read them."""
 
     def end(self) -> None:
         """Closes the connection at once."""
@@ -52,12 +52,12 @@ class Connections:
         self._most = most
         self._most_unread = most_unread
         self._most_of_address = most_of_address or most + SPARE
-        # The one whose last request is longest ago comes first.
+        # The connection whose last request is longest ago comes first.
         self._open: dict[Connection, None] = {}
         self._of_address: Counter[str] = Counter()
 
     def add(self, connection: Connection) -> bool:
-        """Whether the new `connection` is within the limits. An idle one may be ended for it, or itself at once."""
+        """Add `connection`; return whether it is within the limits. It may end an idle one, or `connection` itself."""
         address = connection.address
         if self._of_address[address] >= self._most_of_address:
             self._end_idle(address)
@@ -79,8 +79,8 @@ class Connections:
     def answered(self, connection: Connection) -> None:
         """Notes that the client of `connection` has not read all of its response yet.
 
-        While the other responses have more than `most_unread` unread bytes, it ends the connection with the most of
-        them, from the address with the most of them.
+        While the other connections together have more than `most_unread` unread bytes, it ends the one with the most
+        bytes, from the address with the most bytes.
         """
         if connection.unread < UNREAD_NOT_COUNTED:
             return

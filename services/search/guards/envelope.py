@@ -81,7 +81,7 @@ class Envelope:
         try:
             await self._app(inner, receive, send_with_headers)
         except asyncio.CancelledError:
-            # `finish_seconds` after SIGTERM, the server cancels unfinished requests and would log a traceback for each.
+            # `finish_seconds` after the drain period, the server cancels unfinished requests, and would log tracebacks.
             if not self._lifecycle.stopping:
                 raise
             if not started:

@@ -28,9 +28,9 @@ MAY_READ = (REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", 
 class Guards:
     """The settings and parts of the middlewares.
 
-    By default for tests and for an application that only this process uses: no keys, any host name and no rate limits,
-    but all other limits. `names`: the host names that requests may have. `limited`: whether the rate limits of the
-    settings apply.
+    The defaults are for tests and for an application that only this process uses: no keys, any host name and no rate
+    limits, but all other limits. `names`: the host names that requests may have. `limited`: whether the rate limits of
+    the settings apply.
     """
 
     settings: ServiceSettings = field(default_factory=ServiceSettings)
@@ -61,7 +61,7 @@ class Guards:
 def host_names(settings: ServiceSettings, address: Address) -> tuple[str, ...]:
     """Return the host names that requests to a service at `address` may have.
 
-    On a loopback address these are the local names and those in the settings, against DNS rebinding. Elsewhere any name
+    On a loopback address these are the local names and the settings' names, against DNS rebinding. Elsewhere any name
     is allowed, unless the settings have names.
     """
     hosts = [name.lower() for name in settings.hosts]

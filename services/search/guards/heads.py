@@ -28,7 +28,7 @@ class Heads:
     """Answers 421 to another host name, 503 to `/readyz` while the service stops, and 403 to changes from the page of
     another site; then closes the connection.
 
-    `names`: without ports, lower case; ANY allows all. `origins`: of pages elsewhere that may ask (CORS).
+    `names`: without ports, lower case; ANY allows all. `origins`: origins of other pages that may send changes (CORS).
     """
 
     app: ASGIApp
@@ -38,7 +38,7 @@ class Heads:
     origins: Collection[str] = ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         if scope["type"] == "http" and (problem := self._unwanted(scope)):
             # A flood of refusals has to open a connection for each.
             await refuse(problem, scope, receive, send, headers=CLOSE)

@@ -1,4 +1,4 @@
-"""Answers floods of health checks cheaply, and refuses none: a stranger may have the address of a probe (a proxy's)."""
+"""Answers floods of health checks cheaply, and refuses none: a flood and a probe may come from the same proxy."""
 
 import asyncio
 import secrets
@@ -17,17 +17,17 @@ from .refusals import CLOSE, REFUSED, WAITS, is_health_check
 
 # More than the load balancers and probes of one process send.
 ALLOWANCE = Allowance(rate=20, burst=100)
-# A probe of Kubernetes gives up after a second. At random, so that not all are answered at the same moment.
+# A probe of Kubernetes gives up after a second. The wait is random, so that not all are answered at the same moment.
 MILLISECONDS_TO_WAIT = range(400, 800)
 SECONDS_TO_KEEP = 1.0
 
 
 class HealthChecks:
-    """Passes health checks on up to ALLOWANCE. Each further one waits, and gets the last answer to one passed on.
+    """Passes health checks on, up to ALLOWANCE. Each further check waits, then gets the last answer for its path.
 
-    That answer is not given longer than SECONDS_TO_KEEP; without it the check is passed on, so where the service hangs,
-    all checks hang. A connection that waits counts as idle (`slow_clients`), so it keeps nobody out: it is answered at
-    once when others need its place.
+    An answer is used for SECONDS_TO_KEEP. If there is none, the check is passed on: if the service hangs, all checks
+    hang. A connection that waits counts as idle (`slow_clients`), so it keeps nobody out: when others need its place,
+    its check is answered at once.
     """
 
     def __init__(self, app: ASGIApp, *, names: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,7 +39,7 @@ class HealthChecks:
         self._last: dict[str, tuple[Response, float]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         if scope["type"] != "http" or not is_health_check(scope) or not is_known(host_of(scope), self._names):
             await self._app(scope, receive, send)
         elif self._allowance.take(""):

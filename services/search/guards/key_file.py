@@ -35,7 +35,7 @@ Time = Annotated[datetime, AfterValidator(lambda time: time if time.tzinfo else 
 
 
 class Key(BaseModel):
-    """One key, without its secret. Several keys of one name are one caller: that is how a key is replaced."""
+    """One key, without its secret. Several keys with one name are one caller, so that a key can be replaced."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -97,7 +97,7 @@ def read_keys(path: Path) -> list[Key]:
     """Return the keys of a file, in its order.
 
     Raises:
-        InvalidInput: the file is missing, unreadable or not a file of keys.
+        InvalidInput: the file is missing or unreadable, is not a file of keys, or has an id twice.
     """
     try:
         keys = KeyFile.model_validate(read_json(path.read_text(encoding="utf-8"))).keys

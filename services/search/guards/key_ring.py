@@ -1,4 +1,4 @@
-"""The keys of a running service: those of its file, which is read again when it changes."""
+"""The keys of a running service. Their file is read again when it changes."""
 
 import hmac
 import logging

@@ -28,8 +28,8 @@ class Bodies:
     """Reads the whole body before the application is called, so that a slow sender holds no permit.
 
     The limits are in `settings`: `body_bytes` or `upload_bytes` for one body, `held_bytes` for all bodies in memory,
-    and `unfinished_bytes` for the bodies of one caller that have not arrived completely. For the last one, each body
-    counts BUFFER_BYTES more than has arrived. A body must arrive within `body_seconds`.
+    and `unfinished_bytes` for what has arrived of one caller's unfinished bodies, with BUFFER_BYTES more for each. A
+    body must arrive within `body_seconds`.
     """
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings) -> None:
@@ -47,7 +47,7 @@ class Bodies:
         try:
             await self._read(scope, receive, body)
         except Problem as problem:
-            # The rest of the body is not read, so the connection cannot be used again.
+            # A part of the body may be unread, so the connection cannot be used again.
             await refuse(problem, scope, receive, send, headers=CLOSE)
         except ClientDisconnect:
             return
@@ -98,8 +98,8 @@ class Bodies:
             raise Problem(problems.OVERLOADED, "too many request bodies are in memory; send this one again later")
         if self._unfinished[caller] + len(part) > self._settings.unfinished_bytes:
             detail = (
-                f"more than {self._settings.unfinished_bytes:,} bytes of this caller's requests have not arrived "
-                "completely; send fewer at once"
+                f"this caller's unfinished requests have more than {self._settings.unfinished_bytes:,} bytes; send "
+                "fewer at once"
             )
             raise Problem(problems.RATE_LIMITED, detail, SECONDS_TO_WAIT)
         self._held += len(part)

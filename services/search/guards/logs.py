@@ -16,7 +16,7 @@ SECRET_PART = re.compile(r"(cs_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
 
 
 def start_logs(stream: TextIO, *, form: Literal["json", "text"] = "json") -> None:
-    """Send all log records to `stream` alone."""
+    """Send all log records of level INFO and above to `stream` alone."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

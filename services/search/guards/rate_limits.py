@@ -1,6 +1,6 @@
 """Rate limits: token buckets for each address, for each caller, and for the whole process.
 
-The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` is the allowance, `RateLimit` the
+The headers follow draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` is the allowance, `RateLimit` the
 remaining tokens.
 """
 
@@ -83,10 +83,10 @@ class TokenBuckets:
 
 
 class AddressLimits:
-    """Limits by client address what needs no key: open paths, and OPTIONS, which browsers send without one (CORS).
+    """Limits, by client address, requests that need no key: open paths, and OPTIONS, which browsers send without a key.
 
-    An address without tokens of `strangers` gets 429 and loses its connection. Health checks are not counted
-    here (`HealthChecks`).
+    An address without tokens in `strangers` is answered 429, and its connection is closed. Health checks are not
+    counted here (`HealthChecks`).
     """
 
     def __init__(self, app: ASGIApp, *, strangers: TokenBuckets) -> None:
@@ -94,7 +94,7 @@ class AddressLimits:
         self._strangers = strangers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         if scope["type"] == "http" and self._counts(scope):
             try:
                 take(self._strangers, client_address(scope), "this address")
@@ -108,7 +108,7 @@ class AddressLimits:
 
 
 class RateLimits:
-    """Answers 429 to a caller that sends too many requests; every answer says how many are left.
+    """Answers 429 to a caller that sends too many requests; every answer says how many tokens are left.
 
     A caller is the name of a key; without keys, the address of a client. A request that `heavy` recognises costs ten
     tokens; one that turns out to be heavy later pays the rest then (`concurrency.begin_heavy_work`). Open paths are not
@@ -131,7 +131,7 @@ class RateLimits:
         self._policy = f'"caller";q={callers.burst:.0f};w={callers.seconds_to_refill}' if callers else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         if scope["type"] == "http" and not is_open(scope["path"]):
             send = self._telling(scope, send)
             try:

@@ -25,7 +25,7 @@ OPEN_FOLDER = "/assets/"
 def is_open(path: str) -> bool:
     """Return whether requests for `path` need no key: health checks, the page and its files, the manual.
 
-    They read no body, and use no permit and no rate-limit token, so requests without a key cannot use these up.
+    These requests have no body. They take no permit and no tokens of callers, so they cannot use these up.
     """
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
 
@@ -67,10 +67,10 @@ def client_address(scope: Scope) -> str:
 
 
 def network_of(host: str) -> str:
-    """Return the address as rate limits count it; for IPv6, its /64 network, all of which one client can use.
+    """Return the address as rate limits count it; for IPv6, its /64 network, because one client can use all of it.
 
-    An IPv4-mapped address such as ::ffff:192.0.2.1 counts as its IPv4 address. All that is no address, such as what a
-    client wrote into X-Forwarded-For, counts as one.
+    An IPv4-mapped address such as ::ffff:192.0.2.1 counts as its IPv4 address. All texts that are no address, for
+    example in X-Forwarded-For, count as one address.
     """
     try:
         address = ipaddress.ip_address(host)

@@ -26,9 +26,9 @@ BUSY_HEADERS = [
     *((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
 ]
 HEAD = b"HTTP/1.1 503 Service Unavailable\r\n" + b"".join(b"%s: %s\r\n" % each for each in BUSY_HEADERS)
-# No body and no second request may follow: the next bytes would be taken for a request of their own. A connection that
-# is to be closed is left to the server.
-# Nothing of these patterns is tried twice: they meet bytes of any length, before anybody has shown a key.
+# No body and no second request may follow, because the server would take the next bytes for a new request. The server
+# also handles a connection that is to be closed.
+# The patterns take linear time: they read bytes of any length, from clients without a key too.
 PLAIN_GET = re.compile(rb"GET (?P<path>/[^ ?\r\n]*+)(?:\?[^ \r\n]*+)? HTTP/1\.1\r\n(?:[^\r\n]++\r\n)++\r\n")
 UNUSUAL = re.compile(
     rb"\r\n(?:(?:content-length|transfer-encoding|upgrade|expect)[ \t]*+:|connection[ \t]*+:[^\r]*close)", re.IGNORECASE
@@ -48,7 +48,7 @@ class Shedding:
         self._shed = shed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         beyond = scope.get("state", {}).get(BEYOND_LIMIT)
         if scope["type"] != "http":
             shed = False

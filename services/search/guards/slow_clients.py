@@ -1,8 +1,8 @@
 """Ends connections whose clients are too slow to send a request head or to read a response.
 
 uvicorn waits for slow clients without end, and each waiting connection costs memory and a file handle. `limits.py`
-limits the time for request bodies, `timeout_keep_alive` that of idle connections, and `connections.py` the number of
-connections.
+limits the time for request bodies, `timeout_keep_alive` the time of idle connections, and `connections.py` the number
+of connections.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ class ConnectionWithDeadlines(H11Protocol):
     None.
 
     A client that does not wait for its response before it sends the next request (pipelining) loses the connection
-    after that response. Browsers, proxies and HTTP libraries wait. Who does not could send so many requests that
-    refusing them would leave no processor time for others, and requests whose responses it does not read.
+    after that response. Browsers, proxies and HTTP libraries wait. A client that does not wait could send so many
+    requests that refusing them takes all processor time, and could leave their responses unread.
 
     The parser is always h11, also where httptools is installed: the two treat malformed requests differently, and the
     tests cover h11.
@@ -64,7 +64,7 @@ class ConnectionWithDeadlines(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is in progress and the client has read the last response completely, or it waits."""
+        """Whether no request is in progress and the client has read the last response, or a health check waits."""
         if self._is_between_requests:
             return not self.flow.write_paused
         return WAITS in self.cycle.scope["state"]
@@ -97,7 +97,7 @@ class ConnectionWithDeadlines(H11Protocol):
             self._start_head_deadline()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what the parser refused, and close.
+        """Answer a request that the parser refused, and close the connection.
 
         If the application is still answering this request, it is told that the client has gone.
         """

@@ -24,7 +24,7 @@ from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 GZIP_MAGIC = b"\x1f\x8b"
 IS_EXCEL = "this is an Excel file or an archive; save the list as CSV (in Excel: CSV UTF-8) and send it as text/csv"
 MAX_CELLS = 100
-"""Maximum number of cells in a line of plain text; a line of a spreadsheet has fewer."""
+"""Maximum number of cells in a line of plain text; a line pasted from a spreadsheet has fewer."""
 
 LINE_NUMBER = re.compile(r"\s*[0-9]{1,4}[.)]\s+(?=\S)")
 TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")
@@ -32,9 +32,9 @@ TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")
 BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
 """A ticker without its exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
 BETWEEN_WORDS = re.compile(r"(?:\s|…|\.{3,}+)++")
-"""In a table of a PDF, dots stand between a name and its page."""
+"""Blanks, or the dots that a table of a PDF has between a name and a figure."""
 FIGURE = re.compile(r"[\d.,]*\d%?|")
-MIN_FIGURES = 5
+MIN_FIGURE_CHARACTERS = 5
 MAIL = re.compile(r"<([^<>@\s]+@[^<>@\s]+)>")
 
 # Usual names of the columns of lists, as `column_key` writes them, without a leading "company".
@@ -62,10 +62,10 @@ ALSO_NAMES = frozenset(
     "account brand business client competitor constituent customer entity holding kunde peer security site "
     "supplier symbol target web".split()
 )
-"""Headings that may also be names. Alone they name no columns, and other headings go before."""
+"""Headings that may also be names of companies. Alone they make no header; other headings take precedence."""
 IDENTIFYING = frozenset({"name", "domain", "id"})
 """A list needs one of these columns."""
-MOST_TITLES, MOST_HEADER = 5, 10_000
+MAX_TITLES, MAX_HEADER_CHARACTERS = 5, 10_000
 IS_TITLE = "is taken for a title, because it stands above the line that names the columns"
 SEPARATOR = re.compile(r"[,;\t|]")
 
@@ -94,7 +94,10 @@ def rows_of_json(raw: bytes) -> ListRows:
         Problem: the body is invalid.
     """
     try:
-        request = MatchRequest.model_validate(strict_json(raw))
+        value = strict_json(raw)
+        if isinstance(value, list):
+            raise _invalid('it must be an object with the rows: {"rows": [...]}')
+        request = MatchRequest.model_validate(value)
     except ValidationError as error:
         raise invalid_request([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
     except ValueError as error:
@@ -103,9 +106,9 @@ def rows_of_json(raw: bytes) -> ListRows:
 
 
 def rows_of_table(raw: bytes) -> ListRows:
-    """Return the rows of a CSV table (also with semicolons, tabs or bars) whose first line names the columns.
+    """Return the rows of a CSV table (also with semicolons, tabs or bars) with a header.
 
-    Lines above that line are rows that say so.
+    Each line above the header becomes a row that cannot be used (IS_TITLE).
 
     Raises:
         Problem: the table cannot be read, no column is a name, website or id, or there are no rows or too many.
@@ -144,8 +147,8 @@ def rows_of_table(raw: bytes) -> ListRows:
 def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or both, separated by tabs.
 
-    A leading number ("1. Delta") and a ticker in brackets at the end are left out, and so is a first line that only
-    names columns. A line that names several columns makes it a table (`rows_of_table`).
+    A leading number ("1. Delta"), a ticker in brackets at the end, and a first line that only names columns are left
+    out. A line that names several columns makes the text a table (`rows_of_table`).
 
     Raises:
         Problem: the text cannot be read, or there are no lines or too many.
@@ -168,19 +171,19 @@ def rows_of_lines(raw: bytes) -> ListRows:
 
 
 def _text(raw: bytes) -> str:
-    """Return a text in UTF-8, UTF-16 or Windows-1252; surrogates stand for invalid bytes."""
+    """Return the text of bytes in UTF-8, UTF-16 or Windows-1252; surrogates stand for invalid bytes."""
     utf_8 = as_utf_8(io.BytesIO(raw), name="the list", on_note=lambda note: None).read()
     return utf_8.decode("utf-8-sig", "surrogateescape")
 
 
 def _table_in(text: str) -> tuple[list[str], bytes]:
-    """Return the lines above a table in a text, and the table; nothing if no line names several columns.
+    """Return the lines above a table in a text, and the table from its header on; nothing if there is no header.
 
-    One of its cells is a heading of names, websites or ids. So is a second one, or the next line has several cells too:
-    "Company, The" may be a line of a list.
+    A header has a heading of names, websites or ids, and a second heading of any field. Instead of the second heading,
+    the next line may have several cells too: "Company, The" may be a line of a list.
     """
     begins, titles = 0, list[str]()
-    lines = [*islice(io.StringIO(text, newline=""), 4 * MOST_TITLES), ""]
+    lines = [*islice(io.StringIO(text, newline=""), 4 * MAX_TITLES), ""]
     for line, following in pairwise(lines):
         headings = [cell for cell in _filled_cells(line) if _field_of(cell)]
         is_sure = any(column_key(cell) not in ALSO_NAMES for cell in headings) and len(_filled_cells(following)) > 1
@@ -188,14 +191,14 @@ def _table_in(text: str) -> tuple[list[str], bytes]:
         if is_wide and not IDENTIFYING.isdisjoint(map(_field_of, headings)):
             return titles, text[begins:].encode("utf-8", "surrogateescape")
         titles += [" ".join(cells)[:MAX_NAME_CHARACTERS]] if (cells := _filled_cells(line)) else []
-        if len(titles) > MOST_TITLES:
+        if len(titles) > MAX_TITLES:
             break
         begins += len(line)
     return [], b""
 
 
 def _filled_cells(line: str) -> list[str]:
-    cells = [cell.strip('" \r\n') for cell in SEPARATOR.split(line[:MOST_HEADER], MAX_CELLS)]
+    cells = [cell.strip('" \r\n') for cell in SEPARATOR.split(line[:MAX_HEADER_CHARACTERS], MAX_CELLS)]
     return [cell for cell in cells if cell]
 
 
@@ -235,10 +238,10 @@ def without_ticker(name: str) -> str:
 
 
 def without_additions(name: str) -> list[str]:
-    """Return a name without the figures around it in a table of a PDF, and without a ticker.
+    """Return the forms of a name without the figures around it in a table of a PDF, and without a ticker.
 
-    The first figure may be a part of the name, so the name with it comes first, and a single short one stays. A
-    country, such as (UK), is not taken for a ticker.
+    The figure next to the name may be a part of it, so the form with it comes first. Without dots, figures of fewer
+    than five characters in all stay, as in "Studio 54". A country, such as (UK), is not taken for a ticker.
 
     >>> without_additions("12 Nestlé S.A. (NESN) ..... 94,424 8.2%")
     ['Nestlé S.A. (NESN) 94,424', 'Nestlé S.A.']
@@ -246,7 +249,8 @@ def without_additions(name: str) -> list[str]:
     words = BETWEEN_WORDS.split(name.strip())
     figures = [*takewhile(FIGURE.fullmatch, reversed(words))]
     plainer = [name]
-    if 0 < len(figures) < len(words) and ("..." in name or "…" in name or len("".join(figures)) >= MIN_FIGURES):
+    is_of_table = "..." in name or "…" in name or len("".join(figures)) >= MIN_FIGURE_CHARACTERS
+    if is_of_table and 0 < len(figures) < len(words):
         kept = words[: -len(figures)]
         kept = kept[len(kept) > 1 and kept[0].isdecimal() :]
         plainer = [" ".join([*kept, figures[-1]]), " ".join(kept)]
@@ -266,7 +270,7 @@ def _without_number(line: str) -> str:
 
 
 def _columns(record: Mapping[str, object]) -> dict[str, str]:
-    """Return the column of each field: the first with one of its headings, those that are also names last."""
+    """Return the column of each field: the first with a heading of the field. Headings in ALSO_NAMES come last."""
     found: dict[str, str] = {}
     for column in sorted(record, key=lambda column: column_key(column) in ALSO_NAMES):
         if field := _field_of(column):

@@ -37,7 +37,7 @@ class MatchRow(Closed):
     @model_validator(mode="before")
     @classmethod
     def _from_table(cls, row: object) -> object:
-        """Return the row as exporters of tables do not write it: without null, and with the website as `domain`."""
+        """Return the row with "" for null cells, and with `website` as `domain` if `domain` is empty."""
         if not isinstance(row, dict):
             return row
         cells = {name: "" if cell is None else cell for name, cell in row.items()}

@@ -24,9 +24,9 @@ SECONDS_TO_SEARCH = 20.0
 
 @dataclass(frozen=True, slots=True)
 class MatchService:
-    """Matches lists with the live generation of `index`, each for at most SECONDS_TO_SEARCH by `clock` (seconds).
+    """Matches lists with the live generation of `index`. `rows_at_once`: threads that match the rows of one list.
 
-    `rows_at_once`: threads that match the rows of one list.
+    After SECONDS_TO_SEARCH by `clock`, similar names are no longer searched, and soon nothing is (see `RowMatcher`).
     """
 
     index: CompanyIndex
@@ -48,7 +48,7 @@ class MatchService:
             if row.unreadable:
                 return _answer(row, Match(miss=row.unreadable))
             cells, with_id = row.cells, by_id.get(row.cells.id)
-            # An id that no company has in these letters may be one in others, or an alias.
+            # An id that no company has may be an id in another case, or an alias.
             spelled = "" if with_id or cells.domain else cells.id
             asked = ListedCompany(
                 name=without_ticker(cells.name) or spelled, domain=cells.domain, country=cells.country
@@ -70,9 +70,10 @@ class MatchService:
 
 
 def _with_id(company: Company, asked: ListedCompany, match: Match) -> Match:
-    """Return the match of a row with the id of `company`; `match` is that of its name and domain.
+    """Return the match of a row with the id of `company`; `match` is the match of the row's name and domain.
 
-    A row whose name or country is not that of the company, such as one that is numbered like the index, is a miss.
+    Unless `match` is `company`, the row is a miss if `match` is surely another company, or if the row has another name
+    or country than `company`: the ids of a list may be row numbers that happen to be ids of the index.
     """
     other = match.company
     is_another = bool(asked.name and not is_named(company, asked)) or countries_differ(company.country, asked.country)

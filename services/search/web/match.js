@@ -1,9 +1,11 @@
 // A pasted list of names or domains, matched with the companies of the index.
 
+import { openAdding } from "./adding.js";
 import { ProblemError, ask } from "./ask.js";
-import { byId, counted, el, say } from "./dom.js";
+import { button, byId, counted, el, say } from "./dom.js";
 import { openSavingCompanies } from "./lists.js";
 import { toTop } from "./links.js";
+import { softly } from "./problems.js";
 import { MAX_ANCHORS, current, go } from "./state.js";
 
 let rows = []; // {key, chosen, box, node}: a line of the list (its key is what was written), and what was made of it
@@ -47,7 +49,8 @@ function show({ rows: answers, unused_columns: unused = [] }) {
 
 function advice(answers, unused) {
   if (unused.length && !answers.some(({ asked }) => asked.name)) return `No column is known to hold names. If “${unused[0]}” does, call it “name”.`;
-  const separators = answers.length === 1 ? /[,;]/ : /;/; // many a name has a comma
+  const cells = answers.map(({ asked }) => (asked.name ?? "").split(/[,;|]/).length); // many a name has a comma
+  const separators = answers.length === 1 || cells.every((count) => count === cells[0]) ? /[,;|]/ : /;/;
   const several = answers.filter(({ id, asked }) => !id && separators.test(asked.name ?? ""));
   if (several.length > 1 && several.length === answers.length) return "If this is a table, its first line must name the columns: name, website, country. If it is a list, write one company per line.";
   return several.length ? "Write one company per line: a line with several finds nothing." : "";
@@ -73,9 +76,15 @@ function rowOf(answer, key, before) {
   row.node = el("tr", { class: id ? null : "missed" },
     el("td", {}, row.box), el("td", {}, words),
     el("td", {}, choice || (company ? [company.name, where && el("small", {}, ` ${where}`)] : el("span", { class: "note" }, "nothing found")),
-      !id && miss && el("p", { class: "note" }, miss)),
+      !id && miss && el("p", { class: "note" }, miss), !id && button("Add it", softly(() => addInstead(words)))),
     el("td", {}, id ? el("span", { title: how ? `by ${how}` : null }, `${Math.round(confidence * 100)} %`) : ""));
   return row;
+}
+
+// What was pasted stays for when the dialog is opened again.
+function addInstead(name) {
+  byId("paste").close();
+  return openAdding(name);
 }
 
 const chosenIds = () => [...new Set(rows.filter(({ box }) => box.checked).map(({ chosen }) => chosen).filter(Boolean))];

@@ -319,7 +319,7 @@ const filesOrder = () => (sortKey() === "rank" && !isReversed() ? "" : "in the o
 const downloadTable = (format) => softly(async () => {
   const out = rejected().filter((id) => rowOf(id));
   const rows = Math.min(shownHits().length - out.length, MOST_ROWS);
-  if (rows < 1) return toast("Every company is rejected; nothing to download.");
+  if (rows < 1) return toast("There is no company to download.");
   const state = current();
   const wanted = { ...state, k: rows, exclude: [...state.exclude, ...out] };
   const name = answer.anchors[0].company?.id ?? "description";

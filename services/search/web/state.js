@@ -17,6 +17,7 @@ export const LIMITS = [
   { name: "at_least", sign: ">=", words: "≥" }, { name: "at_most", sign: "<=", words: "≤" },
   { name: "above", sign: ">", words: ">" }, { name: "below", sign: "<", words: "<" },
 ];
+const SORTED = /^-?(rank|probability|score|name|country|industry|domain|attributes\..+)$/;
 const CONDITION = /^([A-Za-z0-9_.-]+?)(!?=|[<>]=|[<>](?!=))(.*\S.*)$/s; // FIELD, sign, value
 const [LEAST_WEIGHT, MOST_WEIGHT] = [0.001, 1000];
 const DIRECT = { country: "country", industry: "industry", tag: "tags" };
@@ -146,7 +147,7 @@ function readAddress({ search, hash } = location) {
     else if (name === "k" && Number.isInteger(Number(value)) && Number(value) >= 1 && Number(value) <= 250) read.k = Number(value);
     else if (name === "map") read.map = value === "1";
     else if (name === "list") read.list = value;
-    else if (name === "sort") read.sort = value === "rank" ? "" : value;
+    else if (name === "sort" && SORTED.test(value)) read.sort = value === "rank" ? "" : value;
     else if (name === "view") read.view = value === "table" ? value : EMPTY.view;
     else if (name === "columns") read.columns = value.split(",").filter(Boolean);
     else read.ignored.push(`${name}=${value}`);

@@ -18,7 +18,7 @@ _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 def etag_of(body: bytes) -> str:
     """Return the ETag of an answer. Weak: the time that the answer took is ignored."""
-    # The last one is the member itself: in names and texts the quotes would be escaped.
+    # The last occurrence is the member itself: in names and texts the quotes would be escaped.
     start = body.rfind(_TOOK)
     time_taken = _NUMBER.match(body, start + len(_TOOK)) if start >= 0 else None
     # Views, because an answer may have 200 MB, and slices would be copies.

@@ -1,4 +1,4 @@
-"""Which problem each error becomes."""
+"""Answers each expected error with a problem."""
 
 import re
 from collections import Counter
@@ -25,8 +25,8 @@ from . import problems
 from .problem_documents import Offence, Problem, invalid_request, problem_response, reference_of
 from .problems import Kind
 
-# Sent instead of the error's own message, which may name files of the server; the log has that one
-# (`similarity.upkeep.outage`).
+# Sent instead of the error's own message, which may name files of the server and goes to the log
+# (`similarity.upkeep.outage`). `reason` of an IndexUnavailable is sent if it has one.
 STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     IndexUnavailable: (
         problems.INDEX_UNAVAILABLE,
@@ -99,7 +99,7 @@ def problem_of(error: Exception, *, where: str = "body") -> Problem:
     """Return the problem that an error of the library becomes. `where`: the part of the request with the query.
 
     Raises:
-        Exception: the error itself, if it is none of those.
+        Exception: the error itself, if no problem is known for it.
     """
     for failure, (kind, detail) in STORE_FAILURES.items():
         if isinstance(error, failure):
@@ -121,7 +121,7 @@ async def each_parameter_once(request: Request) -> None:
     """Refuse a query parameter that is given twice, unless it is a list. A dependency of all routes.
 
     Raises:
-        Problem: one is given twice; FastAPI would take the last.
+        Problem: a parameter is given twice; FastAPI would take the last value.
     """
     given = Counter(name for name, _ in request.query_params.multi_items())
     repeated = {name for name, count in given.items() if count > 1}
@@ -139,7 +139,7 @@ async def each_parameter_once(request: Request) -> None:
 def allowed_methods(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
     """Return the methods of the most literal address in `paths` that matches `path`; none if no address does.
 
-    The framework's own `Allow` names those of the first matching route only.
+    The framework's own `Allow` names only the methods of the first matching route.
     """
     fitting = [template for template in paths if _pattern(template).fullmatch(path)]
     closest = max(fitting, key=lambda template: len(_PARAMETER.sub("", template)), default=None)

@@ -99,7 +99,7 @@ def reference_of(company: Company) -> CompanyReference:
 class Problem(Exception):
     """Ends a request with a problem document; `extras` are its further members.
 
-    `retry_after`: overrides that of the kind.
+    `retry_after`: overrides `kind.retry_after`.
     """
 
     def __init__(

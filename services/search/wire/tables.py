@@ -39,14 +39,14 @@ def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
 
 
 def names_header(names: Iterable[str]) -> str:
-    """Return names or sentences for a header, which a table has no place for: percent-encoded, cut at MAX_HEADER."""
+    """Return the value of a header with names or sentences, percent-encoded and cut at MAX_HEADER characters."""
     return ", ".join(quote(name, errors="replace") for name in names)[:MAX_HEADER]
 
 
 def table_response(
     rows: Rows, chosen: Literal["csv", "xlsx"], *, name: str, sheets: Mapping[str, Rows] | None = None
 ) -> Response:
-    """Return `rows`, the first of which is the header, as a file called `name` without its ending.
+    """Return `rows`, the header first, as a file. `name`: the name of the file, without its ending.
 
     `sheets`: further sheets of an Excel file by their names; CSV has no place for them.
     """

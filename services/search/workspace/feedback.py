@@ -31,7 +31,7 @@ from ..wire.problem_documents import invalid_request
 from .feedback_schemas import Feedback, FeedbackGiven, FeedbackQuery, FeedbackRecord, VerdictRecord
 
 COMPANIES_PER_READ = 50
-"""Number of companies read at a time. A description may have 800 kB, and those of one read are in memory together."""
+"""Number of companies read at a time. A description may have 800 kB, and a read holds all its companies in memory."""
 TICK = timedelta(microseconds=1)
 # About 500 bytes each. Preparing a text takes some tenths of a millisecond, and the page exports with every verdict.
 MAX_HASHES = 30_000
@@ -78,9 +78,9 @@ class FeedbackService:
             UnknownCompany, AmbiguousCompany: a name matches no company, or several.
             EventConflict: an event with this id has other content.
             InvalidInput: both are the same company.
-            ErasedMeanwhile: a company was erased meanwhile; of a verdict without a note, at each try.
+            ErasedMeanwhile: a company was erased meanwhile. A verdict without a note is first tried again.
         """
-        # A note may name the company, and the erasure has searched already.
+        # A note is not stored again: it may name the erased company, and the erasure has searched the notes already.
         return self._judge(given, caller) if given.note else retry_if_erased(self._judge)(given, caller)
 
     def _judge(self, given: FeedbackGiven, caller: Caller) -> tuple[FeedbackRecord, bool]:
@@ -119,7 +119,7 @@ class FeedbackService:
     def text_pairs(self) -> Iterator[PairRecord]:
         """Return the labelled pairs with both texts, as `training` reads them, without deleted companies.
 
-        The texts are read again for each few rows, because those of all companies may not fit into memory. A row is
+        The texts are read again for each few rows, because the texts of all companies may not fit into memory. A row is
         left out if a text has changed or gone meanwhile: its label was decided with the former text. Everything else
         that can fail, except the index, is done before this returns.
         """
@@ -164,7 +164,7 @@ class FeedbackService:
         return with_consistent_texts(rows, hashes), hashes
 
     def _documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
-        """Return those of the companies that the live generation holds."""
+        """Return the companies that the live generation holds, by id."""
         return retry_if_retired(partial(self._live_documents, ids))
 
     def _live_documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:

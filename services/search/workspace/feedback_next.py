@@ -18,7 +18,7 @@ from ..asking.service import SearchService
 from ..wire.problem_documents import reference_of
 from .feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 
-# Each needs two searches.
+# Each anchor needs two searches.
 MAX_ANCHORS = 20
 DEPTH = 100
 """Number of hits of each ranking that are considered."""
@@ -81,7 +81,7 @@ class NextService:
         )
 
     def _recent(self, judged: LatestVerdicts) -> list[str]:
-        """Return the anchors of verdicts and lists, latest first."""
+        """Return the MAX_ANCHORS latest anchors of verdicts and lists, latest first."""
         uses = [(event.at, event.anchor) for by_user in judged.values() for event in by_user.values()]
         for saved in self.workspace.lists():
             named = (anchor.get("company") for anchor in saved.question.get("anchors", ()))
@@ -91,7 +91,7 @@ class NextService:
 
 def _question(anchor: str, rank: Rank) -> Question:
     """Return the query for the neighbours of the company with the id `anchor`, by `rank`."""
-    # Only the second stage knows a hit's probability, so it returns all hits that it orders: those by cosine are there.
+    # Only the second stage knows probabilities, so ask for all hits that it orders: the hits by cosine are among them.
     k = DEPTH if rank is Rank.COSINE else max(DEPTH, HEAD[rank])
     return Question(anchors=[Anchor(company=anchor)], rank=rank, k=k, by_id=True)
 

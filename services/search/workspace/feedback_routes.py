@@ -105,7 +105,7 @@ def _file(lines: Iterator[str], media_type: str, name: str) -> Response:
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[str]:
-    """Yield several lines at a time, but few long ones: each chunk that is sent costs a change of threads."""
+    """Yield many short or a few long lines at a time, because each chunk that is sent costs a change of threads."""
     chunk: list[str] = []
     characters = 0
     for line in lines:

@@ -1,4 +1,4 @@
-"""Saved lists, independent of HTTP: named queries that are run again, which of their hits are new, and shortlists."""
+"""Saved lists, without the routes: named queries that are run again, which of their hits are new, and shortlists."""
 
 import json
 import time
@@ -15,8 +15,8 @@ from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList,
 from similarity.feedback.rules import retry_if_erased
 from similarity.feedback.shortlists import WrongKindOfList, companies_of
 from similarity.search.errors import EncoderNotLoaded
-from similarity.search.filters.level_ranges import with_levels
 from similarity.search.names.resolver import Resolver, without_description
+from similarity.search.queries.level_filters import with_levels
 from similarity.search.searcher import retry_if_retired
 
 from ..asking.question_schemas import MAX_EXCLUDED, Question
@@ -42,10 +42,12 @@ from .lists_schemas import (
 MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
+MAX_LONG_CHARACTERS = 3_000_000
+"""Of all lists with more than MAX_QUESTION_SHOWN characters: 50 million made each look at the lists take 0.7 s."""
 QUICKLY_ASKED = 10
-"""Running more queries of lists than this counts as a heavy request; so does any query that needs the encoder."""
+"""Running the queries of more lists than this is heavy work. A query that needs the encoder always is."""
 QUICK_SECONDS = 1.0
-"""So do queries of lists that take longer: nine with 9,500 exclusions each took 15 s."""
+"""Queries of lists that take longer count as heavy, too: nine with 9,500 exclusions each took 15 s."""
 SECONDS_TO_COUNT = 10.0
 """Time limit for counting new hits: running 200 saved queries may take an hour."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
@@ -57,8 +59,8 @@ REMOVED_MEMBERS = frozenset({"mode"})
 class ListsService:
     """Stores lists in `workspace` and runs their queries with `search`. `clock`: returns the current time.
 
-    `seconds`: a clock that limits the time for the counts of new hits. `before_heavy_work`: called before many queries
-    are run at once, or before further ones after QUICK_SECONDS; it may raise.
+    `seconds`: a monotonic clock, for the time limit of counting new hits. `before_heavy_work`: called before many
+    queries are run at once, or before further queries after QUICK_SECONDS; it may raise.
     """
 
     search: SearchService
@@ -68,14 +70,14 @@ class ListsService:
     before_heavy_work: Callable[[], None] = lambda: None
 
     def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
-        """Save a query or companies under a name, replacing an earlier list. Return it, and whether the name is new.
+        """Save a query or companies under a name, replacing an earlier list. Return the list, and whether it is new.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: a reference of them matches no company, or several.
+            UnknownCompany, AmbiguousCompany: a reference to a company matches none, or several.
             UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
-            Problem: there are too many lists.
+            Problem: there are too many lists, or too many long ones.
             InvalidInput: the name is invalid, or the list is too long.
-            ErasedMeanwhile: a company was erased meanwhile. `change` and `look` raise it if one was at each try.
+            ErasedMeanwhile: a company was erased meanwhile. `change` and `look` retry first.
         """
         mark = self.workspace.erasure_mark()  # before the companies are looked up
         if set(name) == {"."}:
@@ -86,12 +88,12 @@ class ListsService:
             kept = self._with_ids(given.question)
         else:
             kept = {"companies": self.search.ids_of(given.companies or ())}
-        _check_length(kept)
-        names = {saved.name for saved in self.workspace.lists()}
-        if name not in names and len(names) >= MAX_LISTS:
+        others = self._lengths_of_others(name)
+        if len(others) >= MAX_LISTS:
             raise Problem(
-                problems.TOO_MANY_LISTS, f"there are {len(names)} lists already, which is the limit; delete one first"
+                problems.TOO_MANY_LISTS, f"there are {len(others)} lists already, which is the limit; delete one first"
             )
+        _check_length(kept, others)
         saved = SavedList(name=name, question=kept, saved_by=caller.name, saved_at=self.clock())
         is_new = self.workspace.save_list(saved, since=mark)
         return self._record(saved, caller), is_new
@@ -102,22 +104,36 @@ class ListsService:
 
         Raises:
             UnknownList, WrongKindOfList: there is no such list, or it is a query.
-            UnknownCompany, AmbiguousCompany: a company to add is not known, or several go by that name.
+            UnknownCompany, AmbiguousCompany: a company to add or to remove is not known, or several go by that name.
             InvalidInput: the list becomes too long.
+            Problem: there are too many long lists.
+            ErasedMeanwhile: companies were erased meanwhile, at each try.
         """
         mark = self.workspace.erasure_mark()
-        added, removed = self.search.ids_of(change.add), frozenset(change.remove)
+        added, removed = self.search.ids_of(change.add), self._ids_to_remove(name, change.remove)
+        others = self._lengths_of_others(name)
 
         def changed(saved: SavedList) -> SavedList:
             ids = [each for each in dict.fromkeys((*companies_of(saved), *added)) if each not in removed]
             kept = {"companies": ids}
-            _check_length(kept)
+            _check_length(kept, others if len(ids) > len(companies_of(saved)) else ())
             return replace(saved, question=kept, saved_by=caller.name, saved_at=self.clock())
 
         return self._record(self.workspace.change_list(name, changed, since=mark), caller)
 
+    def _lengths_of_others(self, name: str) -> list[int]:
+        return [length for other, length in self.workspace.list_lengths().items() if other != name]
+
+    def _ids_to_remove(self, name: str, references: Sequence[str]) -> frozenset[str]:
+        """Return the ids of these companies. What is on the list is an id, also if another company has that name."""
+        listed = frozenset(companies_of(self.workspace.saved_list(name)))
+        others = [each for each in references if each not in listed]
+        known = self.search.known_ids(others)
+        self.search.ids_of([each for each in others if each not in known])  # refuses unknown ones
+        return frozenset(each if each in listed else known[each] for each in references)
+
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
-        """Return all lists by name, without very long queries.
+        """Return all lists, sorted by name; very long queries and shortlists are left out of them.
 
         `count_new`: run each query and count the new hits, until SECONDS_TO_COUNT are over.
         """
@@ -135,8 +151,9 @@ class ListsService:
                 if taken > QUICK_SECONDS:
                     self.before_heavy_work()
                 record.new = self._count_new(saved, looks.get(saved.name))
-        for record, saved in zip(records, lists, strict=True):
-            if len(json.dumps(saved.question)) > MAX_QUESTION_SHOWN:
+        lengths = self.workspace.list_lengths()
+        for record in records:
+            if lengths.get(record.name, 0) > MAX_QUESTION_SHOWN:
                 record.question = record.companies = None
         return Lists(lists=records)
 
@@ -160,11 +177,11 @@ class ListsService:
         """Return the ranking of a list's query, with the hits marked that are new since the caller's last look.
 
         Raises:
-            UnknownList: there is no such list.
+            UnknownList, WrongKindOfList: there is no such list, or it is a shortlist.
             Problem: its query cannot be answered.
         """
         changes = query.model_dump(include={"k", "reasons", "cursor"}, exclude_none=True)
-        ranking = self._asked(self.workspace.saved_list(name), changes)
+        ranking = self._run(self.workspace.saved_list(name), changes)
         look = self.workspace.last_look(name, caller.name)
         members = dict(ranking)
         members["hits"] = [ListHit(**dict(hit), new=is_new) for hit, is_new in _with_news(ranking, look)]
@@ -179,29 +196,30 @@ class ListsService:
         """Store what the caller has seen: the ids of stored companies in the request, by default the current hits.
 
         Raises:
-            UnknownList: there is no such list.
+            UnknownList, WrongKindOfList: there is no such list, or it is a shortlist.
             Problem: its query cannot be answered.
+            ErasedMeanwhile: companies were erased meanwhile, at each try.
         """
         mark = self.workspace.erasure_mark()
         saved = self.workspace.saved_list(name)
-        ids = self._now(saved) if given.ids is None else self._stored(given.ids)
+        ids = self._current_ids(saved) if given.ids is None else self._stored(given.ids)
         look = Look(list_name=name, user=caller.name, at=self.clock(), seen=tuple(dict.fromkeys(ids))[:MAX_SEEN])
         self.workspace.add_look(look, since=mark)
         return LookRecord(name=name, looked_at=look.at, seen=len(look.seen))
 
     def _count_new(self, saved: SavedList, look: Look | None) -> int | None:
         try:
-            ranking = self._asked(saved, ONLY_IDS)
+            ranking = self._run(saved, ONLY_IDS)
         except (Problem, InvalidInput, EncoderNotLoaded, UnknownList, WrongKindOfList):
             return None
         return sum(is_new for _, is_new in _with_news(ranking, look))
 
-    def _now(self, saved: SavedList) -> Sequence[str]:
-        hits = self._asked(saved, ONLY_IDS).hits
+    def _current_ids(self, saved: SavedList) -> Sequence[str]:
+        hits = self._run(saved, ONLY_IDS).hits
         return [company_id for hit in hits for company_id in (hit.company["id"], *hit.duplicates)]
 
     def _stored(self, ids: Sequence[str]) -> list[str]:
-        """Return those that are ids of stored companies: an erasure would not find any other text."""
+        """Return only the ids of stored companies: an erasure could not find other texts."""
 
         def run_once() -> list[str]:
             live = self.search.searcher.live()
@@ -211,7 +229,7 @@ class ListsService:
 
         return retry_if_retired(run_once)
 
-    def _asked(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
+    def _run(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
         return self.search.rank(_question(saved, changes), by_id=True)
 
     def _with_ids(self, question: ListQuestion) -> dict[str, Any]:
@@ -220,9 +238,9 @@ class ListsService:
         searcher = self.search.searcher
         with_levels(searcher.index, searcher.live().name, asked.filters)  # refuses unknown levels
         kept = question.model_dump(mode="json", exclude_none=True)
-        for asked in (*kept["anchors"], *kept["negatives"]):
-            if "company" in asked:
-                asked["company"] = self.search.company(asked["company"], exact=True).company.id
+        for anchor in (*kept["anchors"], *kept["negatives"]):
+            if "company" in anchor:
+                anchor["company"] = self.search.company(anchor["company"], exact=True).company.id
         known = self.search.known_ids(kept["exclude"])
         kept["exclude"] = list(dict.fromkeys(known.get(each, each) for each in kept["exclude"]))
         return kept
@@ -261,7 +279,8 @@ def _question_of(saved: SavedList) -> dict[str, Any]:
     return {name: value for name, value in saved.question.items() if name not in REMOVED_MEMBERS}
 
 
-def _check_length(kept: Mapping[str, Any]) -> None:
+def _check_length(kept: Mapping[str, Any], others: Sequence[int]) -> None:
+    """Raise an exception if a list is too long, or too long beside `others`, the lengths of the other lists."""
     if len(kept.get("companies", ())) > MAX_EXCLUDED:
         raise InvalidInput(f"the list would have more than {MAX_EXCLUDED:,} companies; begin another list")
     if (characters := len(json.dumps(kept))) > MAX_QUESTION_CHARACTERS:
@@ -269,6 +288,14 @@ def _check_length(kept: Mapping[str, Any]) -> None:
             f"the list has {characters:,} characters as JSON, and a saved one has at most "
             f"{MAX_QUESTION_CHARACTERS:,}; save fewer companies, or exclude them by their ids or by lists"
         )
+    if characters > MAX_QUESTION_SHOWN:
+        total = characters + sum(length for length in others if length > MAX_QUESTION_SHOWN)
+        if total > MAX_LONG_CHARACTERS:
+            raise Problem(
+                problems.TOO_MANY_LISTS,
+                f"the lists with more than {MAX_QUESTION_SHOWN:,} characters would have {total:,} in all, and the "
+                f"limit is {MAX_LONG_CHARACTERS:,}; delete one of them first, or save fewer companies",
+            )
 
 
 def _needs_encoder(saved: SavedList) -> bool:

@@ -141,7 +141,7 @@ def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: Sh
     @router.post(
         "/lists/{name}/companies",
         summary="Change a shortlist",
-        responses=declared(problems.ERASED_MEANWHILE, *LIST_PROBLEMS, *BODY_PROBLEMS),
+        responses=declared(problems.TOO_MANY_LISTS, problems.ERASED_MEANWHILE, *LIST_PROBLEMS, *BODY_PROBLEMS),
     )
     def list_change(name: ListName, given: CompaniesChange, _: Nothing, caller: Saver) -> ListRecord:
         """Adds companies to a shortlist, and removes others. It is safe to send the same change again."""

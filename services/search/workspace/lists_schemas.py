@@ -23,14 +23,14 @@ from ..asking.schemas import MAX_HITS
 from ..wire.bodies import Closed, CompanyId, Listed, example
 from ..wire.problem_documents import pattern_of
 
-# A name is a part of a URL: no slash, no control character, no space at its ends. Written out, because the meaning of
-# \s differs between readers of a schema.
+# A name is a part of a URL: no slash, no control character, no space at its ends. The blanks are written out, because
+# the meaning of \s differs between readers of a schema.
 _INNER = r"[^/\x00-\x1f\x7f-\x9f]"
 _OUTER = r"[^/\x00-\x20\x7f-\xa0]"
 LIST_NAME = pattern_of(
     f"^{_OUTER}({_INNER}*{_OUTER})?$", "must have no slash, no control character, and no space at its ends"
 )
-MAX_QUESTION_SHOWN = 20_000
+MAX_QUESTION_SHOWN = 2_000
 
 
 class ListQuestion(BatchQuestion):
@@ -65,7 +65,9 @@ class CompaniesChange(Closed):
     add: Listed[Reference] = Field(
         default=[], max_length=MAX_EXCLUDED, description="Ids, domains, names or aliases.", examples=[["asics"]]
     )
-    remove: Listed[Reference] = Field(default=[], max_length=MAX_EXCLUDED, description="Ids, as they are on the list.")
+    remove: Listed[Reference] = Field(
+        default=[], max_length=MAX_EXCLUDED, description="The same; of a deleted company its id.", examples=[["nike"]]
+    )
 
 
 class ListRecord(BaseModel):

@@ -24,8 +24,8 @@ from ..guards.callers import Caller
 from ..wire.bodies import Closed
 from ..wire.problem_documents import CompanyReference, reference_of
 
-QUICKLY_READ = 1_000
-"""At most this many companies of lists are not heavy work: a table of 9,000 with 100 attributes takes 10 s."""
+QUICKLY_READ = 250
+"""Reading more companies of lists is heavy work: a table of 9,000 with 100 attributes takes 10 s."""
 
 
 class MembersQuery(FormatQuery):
@@ -127,7 +127,7 @@ class ShortlistService:
 
         Raises:
             UnknownList, WrongKindOfList: there is no such list, or it is a saved query.
-            UnknownCompany, AmbiguousCompany: `company` matches no company, or several.
+            UnknownCompany, AmbiguousCompany, TooFewWords: `company` names no company, several, or one without a vector.
         """
         ids = companies_of(self.workspace.saved_list(name))
         if len(ids) > QUICKLY_READ:
@@ -151,7 +151,7 @@ class ShortlistService:
 
         Raises:
             UnknownList, WrongKindOfList: one of the lists does not exist, or is a saved query.
-            UnknownCompany, AmbiguousCompany: `company` matches no company, or several.
+            UnknownCompany, AmbiguousCompany, TooFewWords: `company` names no company, several, or one without a vector.
         """
         names = [name] if query.other is None else [name, query.other]
         lists = shortlists(self.workspace, names)
@@ -183,7 +183,7 @@ class ShortlistService:
         return retry_if_retired(run_once)
 
     def _ranked(self, reference: str | None, rank: RankName, caller: Caller) -> tuple[Generation, _Ranked | None]:
-        """Return the generation, and the ranking of the company; its hits by their own ids and their duplicates'."""
+        """Return the generation, and the ranking of the company, with each hit by its id and its duplicates' ids."""
         if reference is None:
             return self.search.searcher.live(), None
         question = Question(anchors=[Anchor(company=reference)], rank=rank, k=MAX_HITS, reasons=0)
@@ -205,7 +205,7 @@ class ShortlistService:
 
 
 def table_of(members: Members, *, has_notes: bool) -> list[tuple[object, ...]]:
-    """Return the companies of a list as the rows of a table, the first of which is the header.
+    """Return the companies of a list as the rows of a table, the header first.
 
     `has_notes`: with a column for the notes, which programs that read CSV do not expect.
     """

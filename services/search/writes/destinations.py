@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 class IndexDestination:
     """Embeds changes and writes them to the candidate, live and previous generation.
 
-    `encoders`: those of the index's bundle store (`similarity.index.bundle_store.StoredEncoders`), which opens the
-    encoder of a new candidate when the first write needs it. If one is missing, writes are refused.
+    `encoders`: the encoders in the bundle store (`similarity.index.bundle_store.StoredEncoders`), which opens the
+    encoder of a new candidate when the first write needs it. If an encoder is missing, writes are refused.
     The writer lease is held while there is work, so that a re-embed does not wait for an idle service.
 
     Raises (when a batch is committed):
@@ -66,7 +66,7 @@ class Producer(Protocol):
     def send(self, topic: str, *, key: bytes, value: bytes | None) -> None: ...
 
     def flush(self) -> None:
-        """Return when every message is acknowledged; raise NotDelivered with the keys of those that are not."""
+        """Return when every message is acknowledged; raise NotDelivered with the keys of the others."""
 
 
 class KafkaDestination:
@@ -124,9 +124,9 @@ class KafkaDestination:
         yield commit
 
     def _read_index(self, changes: Sequence[Change]) -> tuple[dict[str, int], frozenset[int]]:
-        """Return the versions that the live generation has of companies with untimed changes, and the late changes.
+        """Return the live versions of companies with untimed changes, and the positions of the late changes.
 
-        Those were received before an erasure of their company, by position. Both are empty if the index cannot be read,
+        A late change was received before an erasure of its company. Both results are empty if the index cannot be read,
         because Kafka still accepts writes.
         """
         ids = [change.id for change in changes if change.untimed]

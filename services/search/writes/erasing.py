@@ -94,7 +94,7 @@ class ErasureThread:
 
 @dataclass(frozen=True, slots=True)
 class ErasureService:
-    """Accepts erasures through `eraser` if `writes` are on. `removed`: called with the ids.
+    """Accepts erasures through `eraser` if `writes` are on. `removed`: called with the ids of erased companies.
 
     `audit`: gets a line when an erasure begins, when it is accepted, and when it has ended.
     """
@@ -109,10 +109,9 @@ class ErasureService:
         """Hide a company from every search, and start the rest in the background.
 
         Raises:
-            Problem: writing is off, Kafka did not accept the delete, or the audit record cannot be written (in these
-                cases nothing was erased, unless Kafka accepted the first of its two deletes), or a generation did not
-                accept the deletion.
-            IndexUnavailable: the store does not answer; it may or may not be erased later: erase again.
+            Problem: writing is off, Kafka did not accept a delete, the audit record cannot be written, or a generation
+                did not accept the deletion. Unless writing is off, a part may be erased: erase again.
+            IndexUnavailable: the store does not answer. The company may or may not be erased later: erase again.
         """
         self.writes.require_on()
         warnings = missing_warnings(self.eraser.index, company_id)

@@ -33,12 +33,12 @@ from .write_schemas import Outcome
 MAX_WAITING_REQUESTS = 16
 FULL_BATCH = 16
 SHARED_BATCH = 4
-"""Maximum weight of a batch of several requests, and of the lines of a bulk upload in one request.
+"""Maximum weight of a batch while one caller writes (FULL_BATCH), and while several callers write (SHARED_BATCH).
 
-All other writes wait while a batch is encoded and stored. So batches are small while several callers write.
+All other writes wait while a batch is encoded and stored. The limits are also for the parts of a bulk upload.
 """
 CHARACTERS_OF_WEIGHT = 1_000
-"""A change has weight 1, and 1 more for each so many characters, up to SHARED_BATCH.
+"""A change has weight 1, and 1 more for each CHARACTERS_OF_WEIGHT characters, up to SHARED_BATCH.
 
 2,000 characters fill the encoder, and take 1.5 times as long as 300; 60,000 take 1.8 times as long.
 """
@@ -140,7 +140,7 @@ class GroupCommit:
         Raises:
             Problem: too many requests wait, the service is stopping, or the write takes too long. The message says
                 whether the changes may be stored.
-            SimilarityError: the destination raised it.
+            SimilarityError: the destination raised it, or the audit record cannot be written.
         """
         deadline = time.monotonic() + self._max_wait_seconds
         request = _Request(changes)
@@ -160,7 +160,7 @@ class GroupCommit:
                 self._changed.notify_all()
 
     def full_batch(self, caller: str | None = None) -> int:
-        """Return the maximum weight of a batch of this caller, by default the current one."""
+        """Return the maximum weight of a batch of this caller, by default of the current caller."""
         now, caller = time.monotonic(), caller or who()
         with self._changed:
             times = [at for each, at in self._last_turns.items() if each != caller]

@@ -37,7 +37,7 @@ def company_of_body(
 ) -> ParsedRecord:
     """Return the company that `raw` describes, as of its event time or else `now`.
 
-    `declared`: returns the types of the index; called if the company has attributes.
+    `declared`: returns the declared types of attributes; called if the company has attributes.
 
     Raises:
         Problem: the record is invalid, or has another id.

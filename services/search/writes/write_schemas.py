@@ -31,8 +31,8 @@ from ..wire.problem_documents import pattern_of
 
 MAX_BULK_LINES = 10_000
 MAX_COMPANY_BYTES = 32_768
-"""Of the JSON of one company: all other writes wait while it is stored. The longest of 46,616 real descriptions has
-5,251 characters. Files may hold longer ones."""
+"""Maximum size of the JSON of one company: all other writes wait while it is stored. The longest of 46,616 real
+descriptions has 5,251 characters. Files may hold longer descriptions."""
 MAX_WEBSITE_CHARACTERS = 2_048
 MAX_TIME_CHARACTERS = 64
 EVENT_TIME = (
@@ -49,7 +49,7 @@ AttributeName = Annotated[str, StringConstraints(pattern=ATTRIBUTE_NAME)]
 Named = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS, pattern=r"\S")]
 Alias = Annotated[str, StringConstraints(max_length=MAX_ALIAS_CHARACTERS, pattern=r"\S")]
 Short = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
-# A list or an object is ignored with a warning (`parse_record`), as in files, and does not cost the whole company.
+# A list or an object is ignored with a warning (`parse_record`), as in files; the rest of the company is stored.
 _read: Any = TypeAdapter(AttributeValue | None).json_schema()
 Fact = Annotated[
     AttributeValue | None,

@@ -1,8 +1,8 @@
 """Add, change and delete companies, independent of HTTP: from bodies to response models or Problems.
 
-The version of a write is its event time. Therefore the same write may be sent any number of times, and late writes
-change nothing. A write without an event time has the time of receipt, or the next version after the stored one: it is
-applied or refused, but never superseded.
+The version of a write is made from its event time. Therefore the same write may be sent any number of times, and late
+writes change nothing. A write without an event time has the time of receipt, or the next version after the stored one:
+it is applied or refused, but never superseded.
 """
 
 import logging
@@ -69,7 +69,8 @@ class WriteMode(StrEnum):
 class WriteService:
     """Writes companies to `index` through `commits`, which is None if writing is off.
 
-    `clock`: returns the time of receipt. `removed`: called with the ids of deleted companies.
+    `clock`: returns the time of receipt. `removed`: called with the ids of deleted companies. All writes raise
+    NoLiveGeneration if the index has no generation to write to.
     """
 
     commits: GroupCommit | None
@@ -98,7 +99,7 @@ class WriteService:
         missing = missing_warnings(self.index, company_id)
         written = write_one(commits, parsed.change)
         self.removed({company_id})
-        # `unchanged` is a repeated delete, and the company was there at the first one.
+        # After a repeated delete (`unchanged`), the company may be missing only because of the first delete.
         is_new = written.outcome in {Outcome.APPLIED, Outcome.ACCEPTED}
         return _answer(parsed, written, missing if is_new else [])
 
@@ -106,8 +107,8 @@ class WriteService:
         """Return one result per line of NDJSON, in order, in parts that are yielded while the lines are written.
 
         Raises:
-            Problem: writing is off, there are too many lines, or the store does not accept the first part. Later
-                failures are results of their lines.
+            Problem: writing is off, there are too many lines, no line is an object, or the store does not accept the
+                first part. Later failures are results of their lines.
         """
         commits = self.require_on()
         lines = body.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -196,7 +197,7 @@ def _parts(lines: Sequence[Line], most: Callable[[], int]) -> Iterator[list[Line
 
 
 def _results(lines: Sequence[Line], written: Iterator[Written]) -> list[BulkResult]:
-    """Return the result of each line; `written`: the results of those that have a change."""
+    """Return the result of each line; `written`: the results of the lines with a change."""
     return [
         _result(line, line.parsed, next(written))
         if line.parsed
@@ -282,14 +283,14 @@ def _status_address(change: Change, written: Written) -> str | None:
 
 
 def _version(change: Change, written: Written) -> int:
-    """Return the version of a write; that of a superseded one is its own, not the stored one."""
+    """Return the version of a write; if it was superseded, its own version, not the stored one."""
     if written.version is None or written.outcome is Outcome.SUPERSEDED:
         return change.version
     return written.version
 
 
 def _warnings(parsed: ParsedRecord, written: Written) -> list[str]:
-    """Return what was ignored of a record, and whether its company is in no ranking."""
+    """Return warnings: the ignored parts of a record, and that its company is in no ranking."""
     change = parsed.change
     if isinstance(change, DeletedCompany) or written.outcome not in STORED or text_to_rank_by(change.company):
         return list(parsed.warnings)

@@ -55,7 +55,7 @@ def set_up_writing(
 ) -> Writing:
     """Return the services for `mode`; direct writing needs `encoders`, publishing needs `kafka`.
 
-    `max_waiting`: see `GroupCommit`; fewer than the service works on at once, so that a slow store stops no reads.
+    `max_waiting`: see `GroupCommit`; keep it below the limit on requests in work, so that a slow store stops no reads.
 
     Raises:
         InvalidInput: the mode is Kafka, but no topic is given.

@@ -1,7 +1,7 @@
 """Merges an index to one segment per shard, which removes replaced and deleted documents from the disk.
 
-Elasticsearch keeps replaced and deleted documents as "soft deletes" while a copy of the shard may need these
-operations to catch up (`index.soft_deletes`). The primary stores the progress of each copy in retention leases,
+Elasticsearch keeps replaced and deleted documents as "soft deletes" while a copy of the shard may need
+them to catch up (`index.soft_deletes`). The primary stores the progress of each copy in retention leases,
 which it updates only every 30 seconds: a merge right after a delete therefore keeps the deleted document with its
 text. So the merge is repeated after the leases have been updated. A copy on a node that is down delays this, for at
 most 12 hours.

@@ -114,7 +114,7 @@ class Cluster:
         return found
 
     def bulk(self, index: str, operations: Sequence[Body]) -> None:
-        """Send the lines of a bulk request, which may be repeated. Raises IndexUnavailable if one of them fails."""
+        """Send a bulk request, which may be repeated. Raises IndexUnavailable if one of its operations fails."""
         if not operations:
             return
         with self.explained():
@@ -210,7 +210,7 @@ def connect(settings: ElasticSettings) -> Elasticsearch:
     Raises:
         InvalidInput: the file of certificate authorities cannot be read.
     """
-    # It logs every request with its path, and each failed attempt with a traceback; our errors are enough.
+    # The client logs every request with its path, and each failed attempt with a traceback; our errors are enough.
     logging.getLogger("elastic_transport").setLevel(logging.ERROR)
     options: dict[str, Any] = {}
     if settings.api_key:

@@ -338,7 +338,7 @@ class ElasticIndex:
 
 
 def _write_alias(index: str) -> str:
-    """Return the alias for writes. By its own name, a late write would create an index that was deleted."""
+    """Return the alias for writes. A late write to the name of a deleted index would create that index again."""
     return f"{index}-write"
 
 

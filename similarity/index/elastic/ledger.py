@@ -118,7 +118,7 @@ class ElasticLedger:
 
     def _make_ready(self) -> None:
         if not self._is_ready:
-            self._cluster.create_index(self._index, **BODY)  # leaves one that is there as it is
+            self._cluster.create_index(self._index, **BODY)  # leaves an existing index as it is
             self._is_ready = True
 
     def _found(self, terms: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:

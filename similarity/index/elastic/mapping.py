@@ -14,7 +14,7 @@ from similarity.index.protocol import Generation
 Body: TypeAlias = dict[str, Any]
 
 SCHEMA_VERSION = 1
-# Of the graph, see `dense_vector` in Elasticsearch. Always explicit, because the defaults of the server change.
+# Options of the graph (`dense_vector` in Elasticsearch), always explicit, because the defaults of the server change.
 LINKS_PER_NODE = 16
 CANDIDATES_WHILE_BUILDING = 100
 WORD_FIELDS = ("name", "aliases", "domain", "description")
@@ -32,7 +32,7 @@ class DifferenceKind(Enum):
 
 
 class Difference(NamedTuple):
-    """One difference between expected and found JSON; as a str a message. `path`: keys, joined by dots."""
+    """One difference between expected and found JSON; `str` makes it a message. `path`: keys, joined by dots."""
 
     path: str
     kind: DifferenceKind
@@ -80,7 +80,7 @@ def generation_mapping(generation: Generation, *, vectors: VectorType) -> Body:
                     "attributes": {"type": "flattened"},
                 }
             },
-            # Standard tokenizer, lower case; accents are removed before, from queries too (`documents.fold`).
+            # Standard tokenizer, lower case; accents are removed before, from queries too (`validation.fold`).
             "words": {"properties": {name: {"type": "text", "analyzer": "standard"} for name in WORD_FIELDS}},
         },
     }
@@ -96,9 +96,9 @@ def building_settings(settings: ElasticSettings) -> Body:
             "refresh_interval": "-1",
             # An acknowledged write is on disk.
             "translog.durability": "request",
-            # Only purged tombstones are really deleted, and what is purged may come back at once.
+            # Only purged tombstones are really deleted, and a purged company may be written again at once.
             "gc_deletes": "0s",
-            # Under a filter of 10 % the default, acorn, finds fewer of the ten nearest (decision 9 in docs/decisions).
+            # If 10 % pass a filter, the default, acorn, finds fewer of the ten nearest (decision 9 in docs/decisions).
             "dense_vector.hnsw_filter_heuristic": "fanout",
         }
     }
@@ -160,7 +160,7 @@ def differences(expected: Any, found: Any, path: str = "") -> Iterator[Differenc
 def _vector(dimension: int, vectors: VectorType) -> Body:
     options: Body = {"type": vectors, "m": LINKS_PER_NODE, "ef_construction": CANDIDATES_WHILE_BUILDING}
     if vectors == "bbq_hnsw":
-        # The server would add one; searches give their own.
+        # The server would add its default, which may change; searches give their own value.
         options["rescore_vector"] = {"oversample": 3.0}
     return {"type": "dense_vector", "dims": dimension, "index": True, "similarity": "cosine", "index_options": options}
 

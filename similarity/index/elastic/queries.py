@@ -96,7 +96,7 @@ def nearest(
 
 
 def nearest_exactly(vector: QueryVector, *, size: int, matched: int, filter_query: Body) -> Body:
-    """Return the body for the exact `size` nearest of the companies that pass the filter, at most `matched`.
+    """Return the body for the exact `size` nearest of the at most `matched` companies that pass the filter.
 
     It requests `matched` candidates. If no more companies pass, Lucene compares all of them instead of searching the
     graph (AbstractKnnVectorQuery). All are then scored exactly.

@@ -15,7 +15,7 @@ from similarity.index.validation import filter_key, storable
 from similarity.preparation.language import UNDECIDED
 
 MAX_LANGUAGES = 200
-SCAN_DOCUMENTS = 1_000  # with their vectors as digits, some 8 kB each
+SCAN_DOCUMENTS = 1_000  # with vectors as JSON numbers, some 8 kB each
 REFERENCES_AT_ONCE = 250  # with up to two searches each
 
 
@@ -39,8 +39,8 @@ def pages(
 ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
     """Yield all documents by ascending id after `after`.
 
-    Without a point in time: a document keeps its id, so each page continues exactly after the one before. Documents
-    that are written meanwhile may or may not be included.
+    No PIT (point in time) is needed: a document keeps its id, so each page continues exactly after the one before.
+    Documents that are written meanwhile may or may not be included.
     """
     body = _by_id(after, size=min(batch_size, SCAN_DOCUMENTS))
     for hits in cluster.pages(index, {**body, "_source": {"exclude_vectors": False}}):
@@ -70,7 +70,7 @@ def stats(cluster: Cluster, index: str, languages: Collection[str]) -> Generatio
         index,
         {
             "size": 1,
-            "sort": [{"version": "desc"}],  # a maximum aggregation would pass through a double
+            "sort": [{"version": "desc"}],  # a maximum aggregation would round it to a double
             "_source": False,
             "docvalue_fields": ["version"],
             "track_total_hits": True,
@@ -121,7 +121,7 @@ def _by_id(after: str, *, size: int) -> Body:
 
 
 def resolve_many(cluster: Cluster, index: str, references: Collection[str]) -> dict[str, list[str]]:
-    """Return, for each of `references`, the sorted ids of the companies whose id, domain, name or alias it is."""
+    """Return the sorted ids of the companies with each reference as id, else as domain, else as name or alias."""
     known = cluster.documents(index, references, vectors=False)
     living = {company_id for company_id, source in known.items() if not source["deleted"]}
     resolved = {reference: [reference] if reference in living else [] for reference in references}

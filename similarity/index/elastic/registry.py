@@ -49,7 +49,7 @@ class Registry:
     retired_bundles: tuple[str, ...] = ()
 
     def generations(self) -> list[Generation]:
-        """All generations, in the order in which they were added."""
+        """Return all generations, in the order in which they were added."""
         return [entry.record for entry in self.entries]
 
     @property
@@ -214,7 +214,7 @@ def to_source(registry: Registry) -> dict[str, Any]:
 
 
 def from_source(source: Mapping[str, Any]) -> Registry:
-    """Return the registry of its JSON: the members of its records, with times in ISO 8601."""
+    """Return the registry from the JSON of `to_source`, in which times are texts in ISO 8601."""
     return Registry(
         revision=source["revision"],
         fence=source["fence"],

@@ -26,7 +26,9 @@ BODY = small_index({"registry": {"type": "object", "enabled": False}})
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The document as read; `place` is what a conditional write names, None where there is no document yet."""
+    """The document as read. `changes`: the marks of the last changes. `place`: its sequence number and primary term,
+    for a conditional write; None if there is no document yet.
+    """
 
     registry: Registry
     changes: tuple[str, ...]
@@ -92,7 +94,7 @@ class RegistryStore:
         return self._read()
 
     def _write(self, changed: Registry, stored: _Stored, mark: str) -> str:
-        """Write the registry; return an empty text on success, else the problem. Then read the registry again."""
+        """Write the registry; return an empty text on success, else the problem: then read the registry again."""
         if stored.place is None:
             self._cluster.create_index(self._index, **BODY)
         changes = [*stored.changes, mark][-CHANGES_REMEMBERED:]

@@ -13,8 +13,8 @@ from similarity.index.filters import FieldFilter
 from similarity.index.protocol import NEARER_COUNTED, SimilarCompanies
 from similarity.index.validation import check_characters_found, check_query, ranges_would_miss
 
-# Up to so many excluded ids are requested in addition and dropped here: a filter would cost every search a pass over
-# all documents, and nearly every search excludes its own anchor.
+# Up to this number of excluded ids, as many further hits are requested, and the excluded ones are dropped here: a
+# filter would cost a pass over all documents, and nearly every search excludes its own anchor.
 OVERFETCHED = 100
 # With a filter, the search of the graph also visits companies that do not pass, so it needs more candidates (measured
 # by benchmarks/elasticsearch.py).
@@ -34,7 +34,7 @@ def nearest(
     filters: Sequence[FieldFilter],
     exclude: frozenset[str],
 ) -> SimilarCompanies:
-    """Return the k nearest companies in one concrete index; see `CompanyIndex.similar`.
+    """Return the k nearest companies, at most MAX_CANDIDATES, in one concrete index; see `CompanyIndex.similar`.
 
     Raises:
         InvalidInput: k is below 1, the vector is not a unit vector of the generation's dimension, or the companies have

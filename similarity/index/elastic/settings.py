@@ -44,7 +44,7 @@ class ElasticSettings:
     for a load.
 
     Raises:
-        InvalidInput: a value is out of range.
+        InvalidInput: a value is out of range, or the login is incomplete or given in both ways.
     """
 
     hosts: tuple[str, ...]
@@ -99,7 +99,7 @@ class ElasticSettings:
 
     @classmethod
     def from_environment(cls, target: str, environ: Mapping[str, str]) -> "ElasticSettings":
-        """`target` is `http(s)://host:port[,host:port ...]/NAME`; the rest are SIMILARITY_ELASTICSEARCH_ variables.
+        """Return the settings of `target` (see `parse_target`) and of the SIMILARITY_ELASTICSEARCH_ variables.
 
         Raises:
             InvalidInput: the target or a variable is invalid; the message never contains a secret.

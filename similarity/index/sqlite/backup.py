@@ -13,7 +13,7 @@ from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.index.sqlite.files import application_id
 
 LOGS = ("-wal", "-journal", "-shm")
-"""Ends of the names of the files beside a database that SQLite would apply to another file of its name."""
+"""Ends of the names of files beside a database, which SQLite would apply to any other file of that name."""
 
 
 @contextmanager
@@ -29,12 +29,12 @@ def staged_copy(
     """Copy the file of `connection` next to `target`, check the copy, and yield a function that renames it to `target`.
 
     If the function is not called, nothing remains. A crash leaves at most a file `.<target>.….partial`, which the next
-    backup removes. `kind` is the name of the file in messages. `before_named`: called with the copy when it is complete
-    and on the disk.
+    backup removes. `kind`: what messages call the file. `before_named`: called with the copy when it is complete and on
+    the disk.
 
     Raises:
-        InvalidInput: the target exists (unless `overwrite`), is in use, is the source itself, or a log of an earlier
-            file is beside it.
+        InvalidInput: the target exists (unless `overwrite`), is in use, is the source itself or another kind of file,
+            or a log of an earlier file is beside it.
         IndexUnavailable: the copy is damaged, so the source is too.
     """
     refuse_target(source, target, kind=kind, overwrite=overwrite)
@@ -80,7 +80,7 @@ def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> 
 def _partial(target: Path) -> Iterator[Path]:
     """Yield a new file next to `target`, locked during the block, and deleted afterwards unless it was renamed.
 
-    Such files of killed backups are not locked; they are removed.
+    The files of killed backups, which are not locked, are removed first.
     """
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):
         with suppress(OSError), left.open("rb+") as file:
@@ -92,7 +92,7 @@ def _partial(target: Path) -> Iterator[Path]:
     ) as file:
         partial = Path(file.name)
         try:
-            with suppress(OSError):  # a file system without locks, where no such files are removed either
+            with suppress(OSError):  # a file system without locks, where no other backup removes the file either
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield partial
         finally:

@@ -1,8 +1,8 @@
-"""Notices that another program wrote to an SQLite file in use, by how far the log was copied to it (a checkpoint).
+"""Notices that another program wrote to an SQLite file in use: the file changed without a checkpoint of SQLite.
 
-In write-ahead-log mode SQLite writes to the file itself only during a checkpoint. Before, it notes in the shared memory
-(`-shm`) how far it will copy, and afterwards how far it has copied. The format of the shared memory:
-sqlite.org/walformat.html#the_wal_index_file_format.
+In write-ahead-log mode SQLite writes to the file itself only during a checkpoint, which copies the log to the file.
+Before it, SQLite notes in the shared memory (`-shm`) how far it will copy, and afterwards how far it has copied. The
+format of the shared memory: sqlite.org/walformat.html#the_wal_index_file_format.
 """
 
 import os

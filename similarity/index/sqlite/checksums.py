@@ -3,7 +3,7 @@
 SQLite detects a damaged page structure, but not a flipped bit in a value. Each row of `documents` therefore has three
 checksums: of itself, of the profile of its company, and of its vector. A row of `generations` has a checksum of itself,
 which includes its number of companies: a company that damage hides is noticed by this number. `lookups` and `words` are
-derived from profiles, and `checking` compares them with these. The other tables are in `records`.
+derived from profiles, and `checking` compares them with the profiles. `records` has the checksums of other tables.
 
 CRC-32 detects every burst of up to 32 flipped bits, and misses one in four billion other changes. For a vector of 384
 numbers it takes 0.4 µs, a third of the time of BLAKE2b. It does not protect against deliberate changes.

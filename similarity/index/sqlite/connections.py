@@ -76,7 +76,7 @@ class Connections:
         """Yield a connection that sees one state of the file, whatever is written meanwhile.
 
         Raises:
-            IndexUnavailable: at the end of the block, where the file was moved or deleted meanwhile.
+            IndexUnavailable: SQLite failed, or the file was moved, deleted or overwritten (checked before and after).
         """
         with self.borrowed() as connection:
             connection.execute("BEGIN")
@@ -92,7 +92,7 @@ class Connections:
         raises, they are rolled back.
 
         Raises:
-            IndexUnavailable: at the end of the block, where the file was moved or deleted meanwhile.
+            IndexUnavailable: as in `reading`; or another process has been writing for too long.
         """
         with self.borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")

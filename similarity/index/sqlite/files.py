@@ -69,7 +69,7 @@ def refuse_database(path: Path) -> None:
 
 
 def refuse_beside(path: Path) -> None:
-    """Raise InvalidInput if `path` is the log, the workspace or a bundle of a database, or would be, or is no file."""
+    """Raise InvalidInput if `path` has no file name, or the name of a log, a workspace or a bundle of a database."""
     if not path.name:
         raise InvalidInput(f"the output {str(path)!r} is a folder; name a file")
     path = real_path(path)

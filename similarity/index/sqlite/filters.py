@@ -22,7 +22,7 @@ class KeyRange(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A filter with its values in stored form, sorted and distinct; filters of equal meaning are equal."""
+    """A filter with its values in stored form, sorted and distinct; conditions of equal meaning are equal."""
 
     field: str
     any_of: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ def conditions(filters: Sequence[FieldFilter]) -> Conditions:
 
 
 def require_passing(asked: Sequence[Condition], hits: Iterable[Company]) -> None:
-    """Raise DamagedRow if the profile of a hit does not match a condition: then `lookups` is damaged."""
+    """Raise DamagedRow if the profile of a hit does not match a condition, so that `lookups` is damaged."""
     # The language has no lookups: it is read from the documents themselves.
     looked_up = [condition for condition in asked if condition.field != LANGUAGE]
     for company in hits if looked_up else ():

@@ -83,7 +83,7 @@ def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
 
 
 def current(connection: sqlite3.Connection, generation: StoredGeneration) -> StoredGeneration:
-    """Return a generation that was read before as it is now.
+    """Return the present state of a generation that was read before.
 
     Raises:
         UnknownGeneration: it was retired, even if there is another with the same name now.

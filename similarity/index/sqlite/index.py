@@ -242,7 +242,7 @@ class SqliteIndex:
             return reading.field_values(connection, stored, field, among)
 
     def scan(self, generation: str, *, after: str = "", batch_size: int = 1000) -> DocumentPages:
-        """Each batch is a transaction of its own: documents that are written meanwhile may or may not be included."""
+        """Yield all documents. Each batch is a transaction of its own, so later writes may or may not be included."""
         return self._pages(generation, reading.documents_after, after=after, batch_size=batch_size)
 
     def versions(self, generation: str, *, after: str = "", batch_size: int = 10_000) -> VersionPages:
@@ -277,7 +277,7 @@ class SqliteIndex:
         """Copy the index while it is in use, check the copy, call `before_named`, and then name the copy `path`.
 
         Raises:
-            InvalidInput: the file exists (unless `overwrite`), is in use, or is the index itself.
+            InvalidInput: `refuse_target` refuses the file; for example it exists, and `overwrite` is False.
             IndexUnavailable: the index cannot be read or is damaged.
         """
         with (

@@ -112,7 +112,7 @@ class VectorMatrix:
         return int((scores > score + ROUNDING).sum() + (exact > score).sum())
 
     def _scores(self, vector: Vector, rows: Rows | None, exclude: Iterable[str]) -> Vector:
-        """Return the scores, rounded to float32, of `rows` or of all rows; -inf for those that are not searched."""
+        """Return the scores, rounded to float32, of `rows` or of all rows; -inf if excluded or without a vector."""
         scores = self._all_scores(vector, rows)
         scores[np.isnan(scores)] = -np.inf
         excluded = [self._row_of[company_id] for company_id in exclude if company_id in self._row_of]
@@ -151,7 +151,7 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _highest(scores: Vector, k: int) -> Rows:
-    """Return the positions of the k highest scores, and of those that could be among them but for rounding."""
+    """Return the positions of the k highest scores, and of scores that may be lower only because of rounding."""
     if k < len(scores):
         threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
         return np.flatnonzero((scores >= threshold - ROUNDING) & np.isfinite(scores))

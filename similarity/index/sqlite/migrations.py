@@ -233,7 +233,7 @@ LEDGER_CHECKSUMS: Migration = (
     *add_checksums("erasures", "id, state, record", refused=REFUSED),
 )
 
-# `counted` is the sum of both counters. The trigger adds each change to it, so that it differs from a damaged counter.
+# `counted` is the sum of both counters. The trigger adds each change to it, so damage to a counter makes them differ.
 COORDINATION_CHECKSUMS: Migration = (
     *add_checksums("leases", "name, holder, fence, expires_at, acknowledged", refused=REFUSED),
     "ALTER TABLE registry ADD COLUMN counted INTEGER",  # revision + fence
@@ -302,7 +302,7 @@ RANKERS_OF_NEW: Migration = (
     """,
 )
 
-# A process from before RETIRED_BUNDLES does not remember the bundle, so a schedule could make it live again.
+# A process from before RETIRED_BUNDLES does not record the bundle, so a scheduled re-embed could use that bundle again.
 RETIRED_BUNDLES: Migration = (
     "CREATE TABLE retired_bundles (bundle_id TEXT PRIMARY KEY, checksum INTEGER) WITHOUT ROWID",
     f"""

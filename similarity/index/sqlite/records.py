@@ -1,4 +1,4 @@
-"""Tables with a checksum of each row: those of the workspace, of the erasure ledger, and leases.
+"""Tables with a checksum of each row, such as the tables of the workspace, the erasure ledger and leases.
 
 Every read compares the checksums, so a flipped bit is an error and never part of an answer. Damage to a key can hide
 a row from a query by this key; `damage` reads all rows and finds it.
@@ -25,7 +25,7 @@ Record = TypeVar("Record")
 class Records(Generic[Record]):
     """A table with a column `checksum`. `key` are the columns of its primary key, `values` the others.
 
-    `decode` returns the record of a row without its checksum.
+    `decode` makes a record of the columns before the checksum.
     """
 
     table: str
@@ -43,7 +43,7 @@ class Records(Generic[Record]):
         connection.executemany(statement, [(*row, checksum(*row)) for row in rows])
 
     def read(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Record]:
-        """Return the records of the rows of `stored`. Raises DamagedRow if one of them is damaged."""
+        """Return the records of the rows that `stored` returns. Raises DamagedRow if a row is damaged."""
         return [self.record(row) for row in self.stored(connection, clause, values)]
 
     def stored(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Row]:
@@ -53,7 +53,7 @@ class Records(Generic[Record]):
             return connection.execute(query, values).fetchall()
 
     def record(self, row: Row) -> Record:
-        """Return the record of a row of `stored`. Raises DamagedRow if it differs from what was written."""
+        """Return the record of a row from `stored`. Raises DamagedRow if the row differs from what was written."""
         *values, expected = row
         if checksum(*values) != expected:
             raise DamagedRow(f"{self._name(row)} differs from its checksum")

@@ -19,7 +19,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 PROFILE_COLUMNS = "name, description, aliases, domain, country, industry, tags, attributes"
 NAME_FIELD = "name"
-"""The field of names in `lookups`; the others are the filter fields and those of `number_lookups`."""
+"""The field of names in `lookups`; its other fields are the filter fields and the fields of `number_lookups`."""
 LITTLE_ENDIAN_FLOAT32 = np.dtype("<f4")
 
 

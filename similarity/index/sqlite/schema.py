@@ -7,9 +7,9 @@
     registry, retired, retired_bundles, leases, attributes, former_names, erasures
 
 A tombstone has only a row of `documents`. `lookups` contains the values by which a company is found exactly: names and
-filter values in `company.name_key` form, and the key of each number (`index.numbers`). Only the language, also a filter
-value, is a column of `documents`. The profile and the vector are not in `documents`, so that a newer version of an
-unchanged company rewrites a row of about 100 bytes only.
+filter values in `company.name_key` form, and the key of each number (`index.numbers`). The language, which is also a
+filter value, is a column of `documents` instead. The profile and the vector are not in `documents`, so that a newer
+version of an unchanged company rewrites a row of about 100 bytes only.
 """
 
 import json

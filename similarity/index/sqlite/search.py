@@ -106,7 +106,7 @@ class ExactSearch:
     def _current_matrix(
         self, connection: sqlite3.Connection, name: str, vector: Vector, conditions: Conditions, *, k: int = 1
     ) -> Iterator[tuple[VectorMatrix, Rows | None]]:
-        """Give the matrix of the generation `name` at the state of the file, and its rows that pass the conditions.
+        """Yield the matrix of the generation `name` at the state of the file, and its rows that pass the conditions.
 
         The rows are None if all rows pass. In the body the matrix does not change. Checks `vector` and `k`.
         """
@@ -181,7 +181,7 @@ class _GenerationMatrix:
     def first_stored(self, generation: StoredGeneration, ids: Collection[str]) -> str | None:
         """Return the first of `ids` that must be in the file at the state `generation`; None if there is none.
 
-        It may be a tombstone in the file.
+        In the file, the document with this id may be a tombstone.
         """
         if not generation.purged <= self._sequence <= generation.sequence:
             return None

@@ -16,7 +16,7 @@ MIN_CORRECTED_LETTERS, MIN_TWO_ERRORS = 4, 9
 
 
 class Vocabulary:
-    """The distinct words of the full-text index, at most MAX_AGE_SECONDS old. Thread-safe.
+    """The distinct words of the full-text index, at most MAX_AGE_SECONDS behind the file. Thread-safe.
 
     Reading them takes 0.3 s for 46,000 companies. See "The fts5vocab Virtual Table Module" in
     https://sqlite.org/fts5.html.
@@ -31,10 +31,11 @@ class Vocabulary:
         self._read_at = 0.0
 
     def corrections(self, connection: sqlite3.Connection, word: str, *, state: tuple[int, ...]) -> list[str]:
-        """Return up to MAX_CORRECTIONS words of names within one typing error of `word` (two if it is long).
+        """Return up to MAX_CORRECTIONS words of names that differ from `word` by one typing error, nearest first.
 
-        The nearest come first. A word that stands in any text is no error: only it is returned. `state` identifies
-        the contents of the file: the words are read again after it changes.
+        Words from MIN_TWO_ERRORS letters may have two errors, and words below MIN_CORRECTED_LETTERS none. A word that
+        is in any text is no error: only it is returned. `state` identifies the contents of the file: if it has changed,
+        the words are read again, unless they were read in the last MAX_AGE_SECONDS.
         """
         self._refresh(connection, state)
         if word in self._words:

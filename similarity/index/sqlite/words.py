@@ -54,7 +54,7 @@ def find(connection: sqlite3.Connection, generation: StoredGeneration, query: st
 def find_misspelled(
     connection: sqlite3.Connection, generation: StoredGeneration, vocabulary: Vocabulary, query: str, *, limit: int
 ) -> list[Company]:
-    """Return companies with a name that has the words of `query`, but for typing errors and one word; best first."""
+    """Return companies with a name that has the words of `query`, or all but one, typing errors allowed; best first."""
     state = (generation.number, generation.sequence)
     words = re.findall(r"\w+", fold(storable(query)))[:MAX_MISSPELLED_WORDS]
     near = (vocabulary.corrections(connection, word, state=state) for word in words)
@@ -70,7 +70,7 @@ def find_misspelled(
 def word_query(text: str) -> str:
     """Return the FTS5 expression for the first words of `text`, the last one as a prefix; empty if it has no words.
 
-    The bigrams of a CJK word are one phrase. Each word narrows the answer, but beyond MAX_QUERY_WORDS only costs time.
+    The bigrams of a CJK word are one phrase. Words after the first MAX_QUERY_WORDS would only cost time.
     """
     distinct = dict.fromkeys(word for word in text.split() if any(character.isalnum() for character in word))
     words = [word.replace('"', '""') for word in list(distinct)[:MAX_QUERY_WORDS]]

@@ -68,7 +68,7 @@ class _LogState(NamedTuple):
 
 
 class WatchedFile:
-    """A file in use, with its log and its shared memory. `kind` is its name in messages."""
+    """A file in use, with its log and its shared memory. `kind`: what messages call the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, *, kind: str) -> None:
         self._path = path
@@ -146,10 +146,10 @@ def use_write_ahead_log(connection: sqlite3.Connection, *, path: Path, busy_time
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:
-    """Return whether the write-ahead log could be emptied within the connection's busy timeout.
+    """Empty the write-ahead log; return whether this succeeded within the connection's busy timeout.
 
     SQLite keeps writers out while it waits for readers, and gives up at once if another connection empties the log
-    (sqlite.org/c3ref/wal_checkpoint_v2.html). So it is called again and again, with a short timeout and a pause.
+    (sqlite.org/c3ref/wal_checkpoint_v2.html). So the checkpoint is repeated, with a short timeout and a pause.
     """
     [milliseconds] = connection.execute("PRAGMA busy_timeout").fetchone()
     deadline = time.monotonic() + milliseconds / 1000
@@ -239,6 +239,6 @@ def _big_endian(content: bytes) -> Words:
 
 
 def _beside(path: Path, suffix: str) -> Path:
-    # SQLite creates it next to the target of a symbolic link.
+    # SQLite creates its further files next to the target of a symbolic link.
     path = real_path(path)
     return path.with_name(f"{path.name}{suffix}")

@@ -2,7 +2,7 @@
 
     explainer = Explainer(encoder)
     phrases = explainer.phrases([nike, "rents out e-scooters"], companies_of_the_first_hits)
-    phrases[0]  # of the first hit, largest effect first
+    phrases[0]  # of the first hit, the best matching pair first
 
 The cache is keyed by description, not by pair: a hit that returns for another anchor costs nothing.
 """
@@ -30,7 +30,7 @@ CACHE_BYTES = 64 << 20
 SMALL_BATCH = 4
 """Up to this many descriptions are not heavy work: a default query needs one anchor and three hits."""
 SMALL_CHARACTERS = 20_000
-"""Nor are up to this many characters of them. A description of 50,000 is prepared eighty times, which takes seconds."""
+"""More characters in all are heavy work: a description of 50,000 is prepared eighty times, which takes seconds."""
 # Per phrase or key. The estimate is a tenth above the size that tracemalloc reports.
 BYTES_PER_PHRASE = 300
 
@@ -41,9 +41,9 @@ Key: TypeAlias = tuple[str, bytes]
 class Explainer:
     """Explains hits with `encoder`. Thread-safe; one for each encoder.
 
-    The most recent descriptions are cached, up to `cache_bytes`. `on_lookup` is called for each description, with
-    whether the cache holds it. `before_heavy_work` is called before more than SMALL_BATCH descriptions or
-    SMALL_CHARACTERS are encoded, and may raise.
+    The most recent descriptions are cached, up to `cache_bytes`. `on_lookup`: see `OcclusionCache`.
+    `before_heavy_work` is called before more than SMALL_BATCH descriptions or SMALL_CHARACTERS are encoded, and may
+    raise.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Explainer:
 
     def _found(self, described: Sequence[Described]) -> dict[Key, Occlusions]:
         wanted = {_key(each): each for each in described}
-        # It may raise: call it before other threads can wait for this one's results.
+        # `before_heavy_work` may raise: call it before other threads can wait for the results of this thread.
         missing = [wanted[key] for key in self._cache.missing(wanted)]
         texts = (each if isinstance(each, str) else each.description for each in missing)
         if len(missing) > SMALL_BATCH or sum(map(len, texts)) > SMALL_CHARACTERS:
@@ -117,7 +117,7 @@ class OcclusionCache:
     """A least-recently-used cache of occlusions by key. Thread-safe.
 
     If another thread is computing a key, `get_all` waits for that thread instead of computing it again.
-    `on_lookup` is called for each key, with whether this thread need not compute it.
+    `on_lookup` is called for each key; its argument is False if this thread must compute the key.
     """
 
     def __init__(self, limit_bytes: int, *, on_lookup: Callable[[bool], None] = lambda _: None) -> None:

@@ -36,9 +36,9 @@ Encode: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 
 MAX_PHRASES_PER_SIDE = 3
 MIN_WEIGHT = 0.01
-# A description is prepared about eighty times, so longer ones are cut where preparation reads all of them.
+# A description is prepared about eighty times, so a longer one is cut, even if preparation would read more of it.
 MAX_PREPARED_CHARACTERS = 50_000
-# The shortest record of a company that preparation accepts.
+# The id of the record that is prepared: preparation needs a company, and does not read its id.
 _ID = "occluded"
 _SAYS_SOMETHING = re.compile(r"\w")
 
@@ -76,7 +76,7 @@ class SharedFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occlusions:
-    """The vectors of one description: `full` `[dimension]`, and `without` each of its phrases; the `traits` of these.
+    """The vectors of one description: `full` `[dimension]`, and `without` each phrase. `traits`: of the phrases.
 
     `without` is float32 `[len(phrases), dimension]`. A phrase in a sentence that preparation drops has the vector
     of the full text, because the encoder never sees it.
@@ -92,7 +92,8 @@ class Occlusions:
 class OcclusionTexts:
     """The texts to encode for one description: the `full` text, the text `without` each phrase, each phrase `alone`.
 
-    A phrase alone has the company's names masked; one that preparation drops is replaced by the full text.
+    A phrase alone has the company's names masked if `TextSettings.mask_names` is true. A phrase that preparation drops
+    is replaced by the full text.
     """
 
     phrases: tuple[Phrase, ...]
@@ -173,7 +174,7 @@ def explaining_phrases(anchors: Sequence[Occlusions], hit: Occlusions) -> tuple[
 
 
 def facts_of(anchors: Sequence[Described]) -> Facts:
-    """Return the values of country, industry, tags and attributes of all `anchors`; free text has none."""
+    """Return the values of all `anchors` in all filter fields but the language; free text has none."""
     held: dict[str, set[str]] = {}
     for anchor in anchors:
         if isinstance(anchor, Company):

@@ -18,13 +18,13 @@ from similarity.preparation.words import STOP_WORDS
 
 # Chosen on the 130 `dev` pairs of benchmarks/reason_phrases.tsv; figures are in docs/reasons.md.
 LATENESS = 0.2
-"""Descriptions begin with the main business: the last phrase has a salience that is lower by this."""
+"""Descriptions begin with the main business: a phrase at the very end has a salience that is lower by this."""
 HISTORY = 0.3
-"""The factor on the salience of a phrase about history or ownership."""
+"""Subtracted from the salience of a phrase about history or ownership."""
 BESIDE_THE_POINT = 0.15
-"""The factor on the salience for each of these: the company's own name, only general words."""
+"""Subtracted from the salience for each of these: the company's own name, only general words."""
 LENGTH = 0.1
-"""A longer phrase says more: salience per logarithm of the number of content words, of which MOST_WORDS count."""
+"""A longer phrase says more: LENGTH x log(1 + content words, at most MOST_WORDS) is added to the salience."""
 MOST_WORDS = 8
 
 _HISTORY = re.compile(
@@ -33,7 +33,7 @@ _HISTORY = re.compile(
     r"shareholders?|spun off|takeover|took over)\b",
     re.IGNORECASE,
 )
-# Words that many descriptions have (most of these 4 % or more of 46,616) and that name no business.
+# Words that name no business. Most of them are in 4 % or more of 46,616 descriptions.
 _GENERAL_WORDS = STOP_WORDS | frozenset(
     """activities addition also and applications approximately area areas based brand brands business businesses
     commercial companies comprising consumers corporation countries country customers deals designs develops
@@ -46,7 +46,7 @@ _GENERAL_WORDS = STOP_WORDS | frozenset(
     supply systems technologies technology together two three use used various well wide world worldwide""".split()
 )
 _WORD = re.compile(r"[^\W\d_]+")
-# Two phrases contradict each other if one has only words of the first kind and the other only words of the second.
+# Two phrases contradict each other if one has only words of one side, and the other only words of the other side.
 _OPPOSITES = tuple(
     (re.compile(rf"\b(?:{one})\b", re.IGNORECASE), re.compile(rf"\b(?:{other})\b", re.IGNORECASE))
     for one, other in (
@@ -71,7 +71,7 @@ class PhraseTraits:
 
     `alone`: the vector of each phrase, float32 `[phrases, dimension]`. `salience`: how well each stands for its
     description, float32 `[phrases]`; -inf if it must not be shown. `stance`: int8 `[phrases, opposites]`, 1 or -1 if
-    the phrase has words of the first or of the second kind only.
+    the phrase has only words of the first or of the second side of these opposites, else 0.
     """
 
     alone: NDArray[np.float32]
@@ -88,8 +88,9 @@ def salience(
 ) -> NDArray[np.float32]:
     """Return how well each phrase stands for its description, float32 `[phrases]`; -inf if it is `unread`.
 
-    `masked`: the phrases with their own names masked. `changes`: 1 - cosine of the description with and without the
-    phrase. A generic phrase changes little, because the rest of the description implies it.
+    `unread`: whether the preparation drops the phrase. `masked`: the phrases with the names of the company masked.
+    `changes`: 1 - cosine of the description with and without the phrase. A generic phrase changes little, because the
+    rest of the description implies it.
     """
     last = max((phrase.end for phrase in phrases), default=1)
     found = [
@@ -106,7 +107,7 @@ def salience(
 
 
 def content_words(text: str) -> int:
-    """Return the number of distinct words of three letters and more that are no stop words."""
+    """Return the number of distinct words of three letters and more that are not stop words."""
     return len({word.lower() for word in _WORD.findall(text) if len(word) > 2} - STOP_WORDS)
 
 
@@ -123,7 +124,7 @@ def stance(phrases: Iterable[str]) -> NDArray[np.int8]:
 def best_pair(anchor: PhraseTraits, hit: PhraseTraits) -> tuple[int, int] | None:
     """Return the numbers of the two phrases that match best and do not contradict each other; None if there are none.
 
-    The score of a pair is the cosine of its phrases and the salience of both.
+    The score of a pair is the cosine of its phrases plus the salience of both.
     """
     scores = anchor.alone @ hit.alone.T + anchor.salience[:, None] + hit.salience
     if anchor.stance.any() and hit.stance.any():
@@ -152,5 +153,5 @@ def is_general(text: str) -> bool:
     (False, False)
     """
     words = _WORD.findall(text)
-    named = [word for number, word in enumerate(words) if number == 0 or not word[0].isupper()]
-    return all(word.lower() in _GENERAL_WORDS for word in named)
+    unnamed = [word for number, word in enumerate(words) if number == 0 or not word[0].isupper()]
+    return all(word.lower() in _GENERAL_WORDS for word in unnamed)

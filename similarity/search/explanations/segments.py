@@ -18,12 +18,12 @@ from similarity.search.explanations.explanation import Occlusions
 from similarity.search.explanations.phrase_pairs import PhraseTraits, content_words, is_general, is_history
 
 SAME_BUSINESS = 0.65
-"""Mean cosine of two groups of phrases from which they are one line of business."""
+"""Two groups of phrases with at least this mean cosine are one line of business."""
 FEWEST_PHRASES = 10
-"""The least number of phrases of a description with segments. In a shorter one, the phrases that are not about its
-business are about customers, places and brands."""
+"""The least number of phrases that name a business in a description with segments. In a shorter description, the
+phrases beside the main business are about customers, places and brands."""
 FEWEST_WORDS = 6
-"""Distinct content words of a segment. Fewer are the rest of a sentence, such as "directly to users"."""
+"""The least number of distinct content words of a segment: "directly to users" is only the rest of a sentence."""
 MOST_SEGMENTS = 9
 _QUANTITY = re.compile(r"\b\d[\d.,]*\d\b|\b(?:million|billion)\b")
 """In "operates 4,915 stores worldwide": the phrase says how much, not what."""
@@ -44,8 +44,8 @@ class Segment:
 def segments_of(occlusions: Occlusions) -> tuple[Segment, ...]:
     """Return the segments of a description, at most `MOST_SEGMENTS`; none if it is short or about one business.
 
-    Phrases that name no business belong to none: history, quantities, general words, and sentences that preparation
-    drops.
+    Phrases that name no business belong to no segment: history, quantities, general words, and sentences that
+    preparation drops.
     """
     useful = [number for number, phrase in enumerate(occlusions.phrases) if _names_business(number, phrase, occlusions)]
     if len(useful) < FEWEST_PHRASES:

@@ -29,9 +29,9 @@ MIN_BEGUN_LETTERS = 3
 def prominent_first(companies: Iterable[Company], core: str, schema: AttributeSchema) -> list[Company]:
     """Return the prominent companies whose name, description or website has the words of `core`, the largest first.
 
-    A description tells former names and brands: "google" finds Alphabet, "zara" Inditex. So does a website: aramco.com
-    is that of Saudi Arabian Oil, catlbattery.com that of CATL. The companies may have been found by other spellings,
-    such as "space x" for "spacex".
+    A description has former names and brands: "google" finds Alphabet, "zara" finds Inditex. A website has them too:
+    Saudi Arabian Oil has aramco.com. The companies may have been found by other spellings, such as "space x" for
+    "spacex".
     """
     prominent = [each for each in companies if schema.is_prominent(each)]
     telling = [
@@ -43,7 +43,7 @@ def prominent_first(companies: Iterable[Company], core: str, schema: AttributeSc
 
 
 def largest_first(companies: Iterable[Company], schema: AttributeSchema) -> list[Company]:
-    """Return the companies by size; those of equal size and those without a known size keep their order."""
+    """Return the companies by size, the largest first. An unknown size counts as 0; equal sizes keep their order."""
     return sorted(companies, key=lambda each: -(schema.size_of(each) or 0.0))
 
 
@@ -66,7 +66,7 @@ def no_match(
 
 
 def contradicted(row: ListedCompany, company: Company, found: Collection[Company], schema: AttributeSchema) -> Match:
-    """Return the miss of a row whose name is that of `company` in another country."""
+    """Return the miss of a row whose name is a name of `company`, which is in another country."""
     similar = most_similar(core_of(row.name), found, schema)
     same_country = [each for each in similar if is_same_country(each.country, row.country)]
     problem = f"{company.name!r} is in {company.country} and the row in {row.country!r}"
@@ -95,7 +95,7 @@ def _tells(core: str, description: str) -> bool:
     """Return whether a description has the words of `core` next to each other, or joined in one word.
 
     One word must have a capital letter there, because many names are also ordinary words: the text of a company that
-    makes grab cranes does not tell Grab.
+    makes grab cranes does not mention Grab.
     """
     joined = core.replace(" ", "")
     capitalised = " ".join(word for word in description.split() if not word.islower())
@@ -104,7 +104,7 @@ def _tells(core: str, description: str) -> bool:
 
 
 def _is_website_of(core: str, domain: str) -> bool:
-    """Return whether the first label of a domain begins with `core`, or is a word of it that few names have."""
+    """Return whether the first label of a domain begins with `core`, or is a word of `core` that few names have."""
     label, joined = domain.partition(".")[0].replace("-", ""), core.replace(" ", "")
     if min(len(label), len(joined)) < MIN_JOINED_LETTERS:
         return False
@@ -116,9 +116,9 @@ def _likeness_of(core: str, cores: Iterable[str]) -> float:
 
 
 def _likeness(core: str, other: str) -> float:
-    """Return the similarity of two cores, or of the first words of the other ("spotfy", Spotify Technology).
+    """Return the similarity of `core` to `other`, or to its first words ("spotfy" is like Spotify Technology).
 
-    The other may also begin with the core ("starb", Starbucks). A word such as "group" may be joined to it ("citi",
+    `other` may also begin with `core` ("starb", Starbucks), or be `core` joined with a word such as "group" ("citi",
     Citigroup, but not CITIC).
     """
     if other in {f"{core}{word}" for word in GROUP_WORDS}:

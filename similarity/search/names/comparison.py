@@ -30,7 +30,7 @@ _SEPARATE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
 
 
 class How(StrEnum):
-    """The kind of match between a text and a company, in descending order of precision."""
+    """The kind of match between a text and a company."""
 
     DOMAIN = "domain"
     """The website is the company's."""
@@ -135,7 +135,7 @@ def extends_core(core: str, cores: Sequence[str]) -> bool:
 
 
 def has_initials(core: str, cores: Sequence[str]) -> bool:
-    """Return whether the words of one of `cores` begin with the letters of `core`.
+    """Return whether the words of `core` and of one of `cores` have the same first letters.
 
     >>> has_initials("j and j", ["johnson and johnson"])
     True
@@ -210,8 +210,8 @@ def _words_of(name: str) -> list[str]:
 def _is_one_edit(one: str, other: str, min_letters: int) -> bool:
     """Return whether two texts differ by one edit that is likely a typing error.
 
-    Swapped and doubled letters, and differences in several words, are likely in texts of any length. Otherwise the
-    shorter text must have `min_letters`.
+    Swapped and doubled letters are likely in texts of any length, and so is any edit in a text of several words.
+    Otherwise the shorter text must have `min_letters`; if the first letter differs, MIN_LETTERS_WITH_FIRST_LETTER_TYPO.
     """
     if OSA.distance(one, other, score_cutoff=1) != 1:
         return False

@@ -23,6 +23,7 @@ CONFIDENCE: Mapping[How, float] = {
 COVERED_BY_WORDS = 0.55
 """The least `coverage` of a name by several words at its start. With less, at most 0.6 of the matches were right, with
 more at least 0.9, by the method of `benchmarks.matching`."""
+MAX_ABBREVIATION = 3
 RARE_AT_START, RARE_IN_PART = 20, 10
 """A word in fewer names than this is enough, at the start of a name or in any place. Of the matches by more frequent
 words, 0.1 to 0.7 were right."""
@@ -42,12 +43,13 @@ def confidence_of(how: How, core: str) -> float:
 def is_sure_part(how: How, core: str, cores: Sequence[str]) -> bool:
     """Return whether a part of a name is enough to choose the company; `cores` are the cores of its names.
 
-    Several words must cover most of a name that begins with them. One word, and a part that is not the beginning, must
-    be rare: "exxon" means Exxon Mobil, but "bank of china" does not mean Industrial and Commercial Bank of China.
+    Several words must cover most of a name that begins with them; initials at the beginning are always enough. One
+    word must be rare, and so must a part that is not the beginning: "exxon" means Exxon Mobil, but "bank of china" does
+    not mean Industrial and Commercial Bank of China. There a short word is an abbreviation: "bca" in "Finecobank bca".
     """
     rarest = min(map(names_with, core.split()), default=0)
     if how is How.PART:
-        return rarest < RARE_IN_PART
+        return rarest < RARE_IN_PART and len(core) > MAX_ABBREVIATION
     if " " in core and not is_short(core):
         return coverage(core, cores) >= COVERED_BY_WORDS
     return rarest < RARE_AT_START or " " in core

@@ -1,4 +1,4 @@
-"""The queries by which companies of a similar name are found in an index, and the ids and domains of a name."""
+"""The queries that find companies of a similar name in an index, and the ids and domains that a name may stand for."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,20 @@ MAX_SHORTER_QUERIES = 4
 MAX_LISTINGS = 10
 # "NASDAQ:AAPL", "AAPL US", "AAPL US Equity"; Reuters writes the tickers of New York as "NKE.N" and "AAPL.O".
 WITH_EXCHANGE = re.compile(
-    r"[A-Za-z]{2,10}: ?(?P<after>[\w.-]+)|(?P<before>[A-Z0-9]{1,6})(?: [A-Z]{2}(?: Equity)?|(?<=[A-Z])\.[NO])"
+    r"(?P<code>[A-Za-z]{2,10}): ?(?P<after>[\w.-]+)"
+    r"|(?P<before>[A-Z0-9]{1,6})(?: (?P<country>[A-Z]{2})(?: Equity)?|(?<=[A-Z])\.[NO])"
 )
-# "RELIANCE.NS", "AMXL.MX" and "PETR4" have a class letter or number at the end, or none.
+# Codes of exchanges outside the United States, as Google, TradingView and Bloomberg write them, by the suffixes with
+# which ids have them. Without a suffix, an id is the ticker of a United States exchange.
+CODES_OF_SUFFIX = {
+    "L": "LON LSE LN", "TO": "TSX TSE CN CT", "PA": "EPA EURONEXT FP", "AS": "AMS EURONEXT NA", "BR": "EBR EURONEXT BB",
+    "DE": "ETR FRA XETR GR GY", "F": "FRA GR", "MI": "BIT MIL IM", "SW": "SWX VTX SIX SW", "T": "TYO TSE JP JT",
+    "HK": "HKG HKEX HK", "AX": "ASX AU AT", "NS": "NSE IN IS", "BO": "BOM BSE IN IB", "JO": "JSE SJ", "MC": "BME SM",
+    "ST": "STO OMXSTO SS", "OL": "OSL NO", "CO": "CPH OMXCOP DC", "HE": "HEL OMXHEX FH", "LS": "ELI PL", "VI": "VIE AV",
+    "SA": "BVMF BZ BS", "MX": "BMV MM", "KS": "KRX KS", "TW": "TPE TWSE TT", "SS": "SHA SSE CH CG", "SZ": "SHE SZSE CS",
+    "SI": "SGX SP", "KL": "KLSE MYX MK", "NZ": "NZE NZX NZ", "WA": "WSE GPW PW", "IR": "ISE ID",
+}  # fmt: skip
+# The ticker may end with a class letter ("AMXL.MX") or a class number ("PETR4"); "RELIANCE.NS" has neither.
 TICKER_IN_CAPITALS = re.compile(r"(?P<ticker>[A-Z0-9]{3,10})(?P<exchange>\.[A-Z]{1,2})|(?P<brazilian>[A-Z]{4}\d{1,2})")
 TICKER = re.compile(r"\d{3,7}|[A-Za-z]\w{1,4}")
 WITH_CLASS = re.compile(r"([A-Za-z]{1,5})[./ -][A-Za-z]{1,2}")
@@ -32,19 +43,23 @@ INNER_CAPITAL = re.compile(r"([a-z])([A-Z])")
 def possible_ids(name: str) -> list[str]:
     """Return the ids that `name` may stand for: in capitals, in small letters, and in capitals without punctuation.
 
-    Most ids are tickers or words, so an id rarely mixes capitals and small letters. The exchange beside a ticker is
-    left out.
+    Most ids are tickers or words, so an id rarely mixes capitals and small letters. The code of an exchange beside a
+    ticker is left out or, outside the United States, becomes the suffix of the id.
 
-    >>> "AAPL" in possible_ids("NASDAQ:AAPL")
-    True
+    >>> possible_ids("NASDAQ:AAPL")[0], possible_ids("LON:BA"), possible_ids("BA LN")
+    ('AAPL', ['BA.L'], ['BA.L'])
     """
     typed = _without_exchange(name)
+    exchange = WITH_EXCHANGE.fullmatch(name.strip())
+    code = (exchange["code"] or exchange["country"] or "").upper() if exchange else ""
+    if suffixes := [suffix for suffix, codes in CODES_OF_SUFFIX.items() if code in codes.split()]:
+        return [f"{typed.upper()}.{suffix}" for suffix in suffixes if ID_PATTERN.fullmatch(f"{typed}.{suffix}")]
     plain = "".join(character for character in typed if character.isalnum())
-    return [each for each in {typed.upper(), typed.lower(), plain.upper()} if ID_PATTERN.fullmatch(each)]
+    return [each for each in dict.fromkeys((typed.upper(), typed.lower(), plain.upper())) if ID_PATTERN.fullmatch(each)]
 
 
 def queries(name: str, core: str) -> Iterator[str]:
-    """Yield queries for companies with the words of a name: as written, in one word, or split before capitals."""
+    """Yield queries for companies with the words of a name: its core, as written, in one word, split at capitals."""
     yield core
     if name_key(name) != core:
         yield name
@@ -75,9 +90,9 @@ def shorter_queries(core: str) -> Iterator[str]:
 
 
 def possible_domains(core: str) -> tuple[list[str], list[str]]:
-    """Return the domains `<core>.com`, with the words joined or hyphenated, and those of initials.
+    """Return the domains `<core>.com`, with the words joined or hyphenated, and the domains of initials.
 
-    The initials "j and j" may be jnj.com or jj.com.
+    The initials "j and j" have the domains jnj.com and jj.com; for other names the second list is empty.
     """
     words = core.split()
     joined = "".join(words)

@@ -69,7 +69,7 @@ from similarity.search.names.rows import (
 )
 
 MAX_MENTIONING = 200
-"""Companies whose text has the words of a name are found in the order of the index, the shortest texts first."""
+"""The most companies that are read because their text has the words of a name; the index returns short texts first."""
 ENOUGH_CANDIDATES = 20
 """Shorter queries run until this number of candidates is found."""
 SECONDS_FOR_EXACT_NAMES = 5.0
@@ -188,7 +188,7 @@ class RowMatcher:
         for query in queries(row.name, core):
             found |= self._find(query)
         has_more = len(found) >= MAX_FOUND
-        # In a list, a name with its legal form is how its company writes it: CellSource Co Ltd is not Cell Source, Inc.
+        # In a list, a name with a legal form has the company's own spaces: CellSource Co Ltd is not Cell Source, Inc.
         may_be_split = self.as_typed or not has_legal_form(row.name)
         if may_be_split and not any(core in cores_of(company) for company in found.values()):
             split = (company for query in split_queries(core) for company in self._find(query).values())
@@ -239,7 +239,7 @@ class RowMatcher:
     ) -> Match | None:
         """Return the match of a name that is a part of a company's name, the name of its website, its id or ticker.
 
-        `found`: companies found by words of the name. If no company fits, returns None. In a list, "Cash" is no ticker.
+        `found`: companies found by words of the name. None if no company fits. In a list, "Cash" is not tried as an id.
         """
         fitting: dict[str, tuple[Company, How]] = {}
         possible = [] if country_code(core) else found.values()  # "Hong Kong" alone is a place
@@ -296,15 +296,16 @@ class RowMatcher:
         return replace(match, how=How.SIZE) if self._is_prominent(match.company) else None
 
     def likely_listings(self, name: str) -> list[Company]:
-        """Return the prominent companies whose website or ticker without exchange is `name`, but whose name is not."""
+        """Return the prominent companies whose website, or ticker without its exchange, is `name`."""
         by_website = with_website_name(self.index, self.generation, core_of(name))
         by_ticker = listed_as(self.index, self.generation, name)
         return [each for each in (*by_website, *by_ticker) if self._is_prominent(each)]
 
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
-        """Return the match with the only company, or the only one of the row's country; if `as_typed`, the largest.
+        """Return the match with the only one of `companies`; if some are in the row's country, only these count.
 
-        Otherwise all of them are candidates. `predicate` completes the reason "<count> companies ...".
+        If there are several and `as_typed` is true, the clearly largest is chosen. Otherwise all of them are
+        candidates. `predicate` completes the reason "<count> companies ...".
         """
         companies = of_country(companies, row)
         if len(companies) == 1:
@@ -321,7 +322,7 @@ class RowMatcher:
     ) -> Match:
         """Return the match with one of `companies`, unless the row may mean a larger one of `longer`.
 
-        `longer`: companies whose names begin with the name and have further words, and prominent ones that contain it.
+        `longer`: companies whose names are longer and begin with the row's name; prominent ones may only contain it.
         """
         match = self._choose(companies, row, how, predicate)
         is_word = " " not in core_of(row.name) and not has_legal_form(row.name)

@@ -14,7 +14,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.preparation.masking import GROUP_WORDS
 from similarity.search.countries import country_code, is_same_country
 from similarity.search.duplicates import SHARED_HOSTS
-from similarity.search.errors import labelled
+from similarity.search.errors import with_name
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.comparison import (
     How,
@@ -96,10 +96,10 @@ def larger_meant(
 ) -> tuple[Company, ...]:
     """Return the larger companies that `name` may mean instead of `company`, whose name or id it is.
 
-    They have the name themselves, or are `likely`. If it is an id, but no name of `company`, they may be prominent
-    companies of that name that are not larger: HP is the id of Helmerich & Payne. If it is an id in other letters, they
-    may also be prominent companies whose name it begins, or companies whose name begins that of `company`: "coke" is
-    the ticker of Coca-Cola Consolidated, Inc.
+    They have the name themselves, or are `likely`. If `name` is an id, but no name of `company`, they may be prominent
+    companies of that name that are not larger: HP is the id of Helmerich & Payne. If `name` is the id in another form,
+    they may also be prominent companies whose names begin with `name`, or companies whose name is the beginning of a
+    name of `company`: "coke" is the ticker of Coca-Cola Consolidated, Inc.
     """
     if how not in {How.ID, How.NAME}:
         return ()
@@ -125,15 +125,15 @@ def larger_meant(
 
 
 def _begins(company: Company, cores: Sequence[str]) -> bool:
-    """Return whether the whole name of `company` begins one of `cores`."""
+    """Return whether a whole name of `company` is the beginning of one of `cores`."""
     return any(not is_short(core) and extends_core(core, cores) for core in cores_of(company))
 
 
 def as_large(companies: Iterable[Company], company: Company, core: str, schema: AttributeSchema) -> tuple[Company, ...]:
     """Return those of `companies` that the name `core` may mean as well as `company`, because they are as large.
 
-    They are prominent, and no parts of a group in one country. If only a word such as "group" follows the name, they
-    may also be one step smaller.
+    They are prominent, and no parts of a group in one country. A company whose name is `core`, apart from words such as
+    "group", may be one step smaller and need not be prominent.
     """
 
     def is_likely(each: Company) -> bool:
@@ -164,8 +164,8 @@ def largest_or_only(
 ) -> Company | None:
     """Return the company that is at least one step of size larger than all others; None if there is none.
 
-    Records of one company count as one company. Of those less than a step smaller than the largest, the one whose name
-    is most similar to `core` is returned, then the one with the longest description.
+    Records of one company count as one company. Of its records that are less than a step smaller than the largest, the
+    one whose name is most similar to `core` is returned; among equals, the one with the longest description.
     """
     largest_size = max((_size(each, schema) for each in companies), default=0.0)
     largest = [each for each in companies if _size(each, schema) > largest_size - 1]
@@ -176,7 +176,7 @@ def largest_or_only(
 
 def namesake_warning(name: str, company: Company, others: Sequence[Company]) -> str:
     """Return the warning that `name` was read as `company` and may mean one of `others`."""
-    shown = "; ".join(map(labelled, others[:NAMESAKES_SHOWN]))
+    shown = "; ".join(map(with_name, others[:NAMESAKES_SHOWN]))
     more = f"; and {len(others) - NAMESAKES_SHOWN} more" if len(others) > NAMESAKES_SHOWN else ""
     return f"{name!r} is read as {company.name} ({company.id}); it may also mean {shown}{more}: use an id to choose"
 
@@ -197,7 +197,7 @@ def is_same_company(one: Company, other: Company, *, widely_shared: Collection[s
 
 
 def is_bare(company: Company, schema: AttributeSchema) -> bool:
-    """Return whether a record has neither a size, in an index that knows sizes, nor a website.
+    """Return whether the index knows sizes, but the record has neither a size nor a website.
 
     It is often a further listing of a company that another record describes.
     """
@@ -215,7 +215,7 @@ def is_unlikely(core: str, company: Company, found: Mapping[str, Company], schem
 
 
 def _is_namesake(core: str, company: Company) -> bool:
-    """Return whether a name or alias of the company has this core, also without words such as *Group* or *Holding*."""
+    """Return whether a name or alias of the company has this core, perhaps after removing words such as *Group*."""
     return any(core == other or core == _without_group(other) for other in cores_of(company))
 
 

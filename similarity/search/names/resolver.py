@@ -32,7 +32,7 @@ BEGUN_ALIKE_SHOWN = 3
 MIN_BEGINNING = 2
 IDS_PER_REQUEST = 1_000
 IDS_PER_SHORTENED_REQUEST = 50
-"""A description may take 800 kB, and those of one request are in memory together."""
+"""A description may take 800 kB, and all descriptions of one request are in memory together."""
 WITH_ID = re.compile(r"(.*\S)\s*\(([^()]+)\)")
 """A company as messages and suggestions name it: NIKE, Inc. (NKE)."""
 TYPED_ID = re.compile("[A-Za-z-]+")
@@ -44,7 +44,7 @@ MIN_CONFIDENCE = 0.75
 class FoundCompany:
     """The company that a reference resolves to.
 
-    `confidence`: measured share of correct matches of this kind (`match_confidence`). It is 1 for an id, and for a
+    `confidence`: measured share of correct matches of this kind (`confidence_of`). It is 1 for an id, and for a
     domain, name or alias that only this company has. `others`: companies that the reference may also mean.
     """
 
@@ -64,8 +64,8 @@ class Resolver:
     An id takes precedence over domains, names and aliases. If the reference equals none of these, the company with the
     most similar name is chosen (`list_matching`). If `exact` is true, similar names are only suggested.
 
-    `shorten`: returns what to keep of each company; it is called as they are read, a few at a time. For queries that
-    name thousands of companies, of which whole descriptions would take gigabytes (`without_description`). Only with
+    `shorten`: returns the part of a company to keep. It is called while companies are read, a few at a time: in queries
+    that name thousands of companies, whole descriptions would take gigabytes (`without_description`). Use it only with
     `exact`, because the choice among namesakes needs descriptions.
     """
 
@@ -89,9 +89,9 @@ class Resolver:
     def companies(self, references: Iterable[str], *, max_similar_searches: int) -> dict[str, Resolved]:
         """Return the company or the error for each of `references`.
 
-        Similar names are searched only for the first `max_similar_searches` references without an exact match, then
-        namesakes of exact names, because such a search is slow. The address of a page about a company on a shared host
-        stands for the name in it (`page_name`), unless `exact`.
+        Similar names, and then namesakes of exact names, are searched for at most `max_similar_searches` references,
+        because such a search is slow; larger companies that an id also names have an equal limit of their own. The
+        address of a page about a company on a shared host stands for the name in it (`page_name`), unless `exact`.
         """
         distinct = list(dict.fromkeys(references))
         if pages := {} if self.exact else {each: not_as_id(name) for each in distinct if (name := page_name(each))}:
@@ -128,11 +128,11 @@ class Resolver:
         return {each: FoundCompany(stored[each]) if each in stored else UnknownCompany(each) for each in distinct}
 
     def deleted(self, ids: Sequence[str]) -> set[str]:
-        """Return those that are ids of deleted companies."""
+        """Return those of `ids` that deleted companies had."""
         return set(self.index.stored_versions(self.generation.name, ids)) - self.stored(ids).keys()
 
     def _ids_beside_names(self, references: Sequence[str]) -> dict[str, list[str]]:
-        """Return the id in each reference "NAME (ID)" whose name is like that of the company with this id."""
+        """Return the id in each reference "NAME (ID)" whose NAME is like a name of the company with this id."""
         written = {each: found for each in references if (found := WITH_ID.fullmatch(each.strip()))}
         by_id = self.stored(list({found[2] for found in written.values()}))
         return {
@@ -152,12 +152,12 @@ class Resolver:
         return matcher.larger_meant(company.id, company, How.ID)
 
     def _is_name(self, reference: str, company: Company) -> bool:
-        """Return whether a namesake of a company that `reference` names exactly may be meant."""
+        """Return whether `reference` is exactly a name of `company`, but may also mean a namesake."""
         is_open = has_namesakes(reference) or is_bare(company, self.index.attributes())
         return not self.exact and is_open and exact_match(company, reference) is not None
 
     def _of_name(self, reference: str, exact: Sequence[Company]) -> Resolved | None:
-        """Return the company that the name of the companies `exact` means; None if it has been deleted."""
+        """Return the company or error for `reference`, a name of the companies `exact`; None if it has been deleted."""
         schema = self.index.attributes()
         found = self.index.find(self.generation.name, core_of(reference), limit=MAX_FOUND)
         shared = widely_shared_domains(self.index, self.generation.name, map(Identity.of, (*exact, *found)))
@@ -176,14 +176,14 @@ class Resolver:
     def _most_similar(self, reference: str, ids: Sequence[str], *, is_alone: bool) -> Resolved:
         """Return the company with the most similar name, or the largest of several exact matches `ids`.
 
-        Without a similar name, names that begin alike are suggested if `is_alone`; beside others they would be noise.
+        Without a similar name, names that begin alike are suggested if the reference `is_alone` in its query.
         """
         schema = self.index.attributes()
         if len(ids) > 1:
             same_name = self._companies(ids[:CANDIDATES_SHOWN])
             if same_name and self._is_name(reference, same_name[0]) and (found := self._of_name(reference, same_name)):
                 return found
-            # The largest of many companies with one website, which is likely wrong, is not meant.
+            # A website that many companies have is likely wrong, so it does not mean the largest of them.
             is_shared = len(ids) >= WIDELY_SHARED and all(each.domain == domain_of(reference) for each in same_name)
             largest = None if self.exact or is_shared else largest_or_only(core_of(reference), same_name, schema)
             match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
@@ -196,7 +196,7 @@ class Resolver:
         error = self._error(reference, ids, match)
         if self.exact or isinstance(error, AmbiguousCompany) or error.suggestions:
             return error
-        if is_domain(reference):  # of a website that no company has, the name in it is suggested: bmw.com
+        if is_domain(reference):  # a website that no company has, such as bmw.com: search the name in it
             named = self._match(domain_of(reference).partition(".")[0], schema)
             if named.company or named.candidates:
                 return self._unknown(reference, named)
@@ -218,7 +218,8 @@ class Resolver:
     def _error(self, reference: str, ids: Sequence[str], match: Match) -> UnknownCompany | AmbiguousCompany:
         """Return the error for a reference with the exact matches `ids` and the similar names in `match`."""
         if len(ids) > 1 or (match.is_contested and not self.exact):
-            candidates = match.candidates or self._companies(ids[:CANDIDATES_SHOWN])
+            candidates = list({each.id: each for each in match.candidates}.values())
+            candidates = candidates or self._companies(ids[:CANDIDATES_SHOWN])
             count = max(len(ids), len(candidates))
             return AmbiguousCompany(reference, self._shortened(candidates[:CANDIDATES_SHOWN]), count=count)
         return self._unknown(reference, match)

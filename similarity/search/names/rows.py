@@ -21,10 +21,13 @@ from similarity.search.names.comparison import (
 )
 
 MAX_FOUND = 50
-"""Companies that are found by one query."""
+"""The most companies that one query finds."""
 LIKE_NAME = 0.85
-"""The least similarity of a row's name to a name of its website's company at which no other company is searched."""
-NAMED_IN_PATH = re.compile(r"/(?:company|wiki)/([^/?#]+)")
+"""If a row's name is at least this similar to a name of its website's company, no other company is searched."""
+NAMED_IN_PATH = re.compile(r"/(?:company|organization|wiki|app)/([^/?#]+)")
+OF_HANDLE = re.compile(
+    r"(?:https?://)?(?:www\.|m\.)?(?:twitter|x|facebook|instagram|tiktok)\.com/@?([\w.-]+)/?(?:[?#].*)?"
+)
 WITH_COUNTRY = re.compile(r"(.*\S)\s*(?:,([^,]+)|\(([^()]+)\))")
 
 
@@ -44,7 +47,7 @@ class ListedCompany:
 class Match:
     """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
 
-    `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
+    `confidence`: the measured share of correct matches of this kind (`confidence_of`). `candidates`: companies that
     the row may mean, best first. `others`: companies, as large or larger, that it may mean instead of `company`.
     `is_contested`: whether several companies fit equally well. `is_described`: whether only the description or website
     of the first candidate, and not its name, is like the row's name.
@@ -61,9 +64,10 @@ class Match:
 
 
 def with_country(row: ListedCompany) -> ListedCompany | None:
-    """Return the row with the country after the name, in brackets or after the last comma; None if there is none.
+    """Return the row with the country split off from the name, where it is in brackets or after the last comma.
 
-    A legal form is no country, although "SA" is Saudi Arabia.
+    None if there is no such country, or if the row has one already. A legal form is no country, although "SA" is Saudi
+    Arabia.
 
     >>> with_country(ListedCompany("Nike (United States)"))
     ListedCompany(name='Nike', domain='', country='United States')
@@ -82,7 +86,7 @@ def page_name(text: str) -> str:
     'hugo boss'
     """
     domain = domain_of(text)
-    named = NAMED_IN_PATH.search(text)
+    named = OF_HANDLE.fullmatch(text.strip()) or NAMED_IN_PATH.search(text)
     if named is None or SHARED_HOSTS.isdisjoint({domain, domain.partition(".")[2]}):
         return ""
     name = " ".join(re.sub("[-_]", " ", unquote(named[1])).split())
@@ -90,15 +94,15 @@ def page_name(text: str) -> str:
 
 
 def without_page(row: ListedCompany) -> ListedCompany:
-    """Return the row with the name in the address of a page on a shared host, instead of the address."""
+    """Return the row without the address of a page on a shared host; the name in it replaces a missing name."""
     page = page_name(row.domain or row.name)
     return replace(row, name=(row.domain and row.name) or page, domain="") if page else row
 
 
 def has_another_website(row: ListedCompany, company: Company) -> bool:
-    """Return whether a row of one word without a legal form has another website than `company`.
+    """Return whether a row with a name of one word, without a legal form, has another website than `company`.
 
-    Then it may well mean a company that is missing: "Bosch" with bosch.com is not Bosch Limited, bosch.in.
+    Such a row may well mean a company that is missing: "Bosch" with bosch.com is not Bosch Limited, bosch.in.
     """
     domain = domain_of(row.domain)
     is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
@@ -108,7 +112,7 @@ def has_another_website(row: ListedCompany, company: Company) -> bool:
 
 
 def contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:
-    """Return the miss of a row that may mean `company` or one of `larger`, those of the row's country first."""
+    """Return the miss of a row that may mean `company` or one of `larger`; companies of its country come first."""
     reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
     by_id = {each.id: each for each in (company, *larger)}
     by_country = sorted(by_id.values(), key=lambda each: not is_same_country(each.country, row.country))

@@ -14,7 +14,7 @@ from similarity.search.names.resolver import MIN_CONFIDENCE
 from similarity.search.names.rows import ListedCompany
 
 FOUND_TO_ORDER = 200
-"""Companies are found in the order of the index; the best of so many are shown."""
+"""This number of companies is read in the order of the index; the best of them are shown."""
 MAX_LIKELY = 3
 EXACT, PREFIX, WORDS, OTHER = range(4)
 
@@ -22,7 +22,7 @@ EXACT, PREFIX, WORDS, OTHER = range(4)
 def suggested_companies(index: CompanyIndex, generation: str, query: str, *, limit: int) -> list[Company]:
     """Return up to `limit` companies whose id, name, alias, domain or words match, as a search box shows them.
 
-    The company with the id `query`, in any case, is the first; the others are in the order of `by_prominence`. The
+    The company with the id `query`, ignoring case, is the first; the others are in the order of `by_prominence`. The
     suffix of an exchange may be missing if `query` is a number, or if no name or word matches: DELTA.BK is not the
     first for "delta". If no name is `query`, the company that a `Resolver` opens is the first: The Coca-Cola Company
     for "coca-cola". If no name begins as typed either, companies that may be meant, and names with a typing error, are
@@ -52,13 +52,13 @@ def by_prominence(companies: Sequence[Company], query: str, schema: AttributeSch
     """Return the companies in the order of a search box.
 
     1. Companies with exactly this domain, name or alias.
-    2. Companies with a name or alias that begins with `query`, the largest first. Of equally large ones, those in which
-       a word such as "group" is joined to it: Citigroup is before CITIC for "citi".
-    3. Companies with a name or alias that has words with these beginnings, the largest first.
+    2. Companies with a name or alias that begins with `query`, the largest first. Among equally large ones, a name in
+       which a word such as "group" is joined to `query` is first: Citigroup is before CITIC for "citi".
+    3. Companies with a name or alias whose words begin with the words of `query`, the largest first.
     4. The others.
 
-    Companies that are equal in this order, and companies without a known size, keep their order, which is that of the
-    index. Without a declared size, nothing changes.
+    In 2 and 3, companies without a known size are last. Companies that are equal in this order keep the order of the
+    index. If no size is declared, all companies keep it.
     """
     if not schema.size:
         return list(companies)

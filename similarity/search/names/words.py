@@ -13,7 +13,7 @@ LEAST = 10
 """Words in fewer names are not listed: such counts are too uncertain to tell rare words apart."""
 
 # The words of letters a-z that are in at least LEAST of the names, by the least number of names. Legal forms are left
-# out. An index of a thousand companies cannot tell that "national" is common, so these are not counted in the index.
+# out. An index of a thousand companies cannot tell that "national" is common, so words are not counted in the index.
 _WORDS_BY_COUNT = {
     1280: """
         and group holdings technology
@@ -120,7 +120,7 @@ def names_with(word: str) -> int:
 
 
 def coverage(core: str, cores: Sequence[str]) -> float:
-    """Return how much of a name its part `core` covers, 0 to 1: the highest of the names `cores` that contain it.
+    """Return the share of a name that its part `core` covers, 0 to 1: the highest among the names `cores`.
 
     The weight of a word is its information: rare words count more than words such as "group". Chinese, Japanese and
     Korean names have no spaces and are measured in letters.

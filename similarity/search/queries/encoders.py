@@ -21,7 +21,7 @@ from similarity.search.queries.text_vectors import TextVectors
 SECONDS_BETWEEN_ATTEMPTS = 5.0
 """An attempt reads and checks whole bundles, and queries wait for it."""
 SECONDS_BETWEEN_CLEARINGS = 60.0
-"""Generations are retired a few times a week, and only then can encoders be released."""
+"""Encoders can be released only when a generation was retired, a few times a week."""
 
 
 class OnLookup(Protocol):
@@ -41,9 +41,9 @@ class CachedEncoder:
 class QueryEncoders:
     """Loads each of `encoders` (by encoder id) once, in a thread of its own, with its caches. Thread-safe.
 
-    `before_heavy_work` is called before many texts are encoded for one query, and may raise. A missing encoder is tried
-    again after SECONDS_BETWEEN_ATTEMPTS, because its bundle may have been added. `needed` returns the encoder ids
-    of all generations; without it every encoder is kept.
+    `before_heavy_work` is called before free texts or many descriptions are encoded, and may raise. A missing encoder
+    is tried again after SECONDS_BETWEEN_ATTEMPTS, because its bundle may have been added. `needed` returns the encoder
+    ids of all generations; without it every encoder is kept.
     """
 
     def __init__(

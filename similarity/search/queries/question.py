@@ -94,9 +94,9 @@ class Question:
         return len(self.anchors) == 1 and not self.negatives
 
     def digest(self) -> str:
-        """Return 32 hexadecimal digits, equal for queries with the same ranking: `k` and `explain` do not count.
+        """Return 32 hexadecimal digits, equal for queries that differ only in `k`, `explain` or `by_id`.
 
-        Of `exclude_lists` only the names count, so that a company can be added to a list between two pages.
+        The companies in `exclude_lists` do not count either, so that one can be added to a list between two pages.
         """
         ranking = {
             "anchors": [asdict(anchor) for anchor in self.anchors],

@@ -1,4 +1,4 @@
-"""Resolve all references of a query: its anchors, negatives, exclusions, and its query vector."""
+"""Resolves the references of a query (anchors, negatives and exclusions), and computes its query vector."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -77,7 +77,7 @@ class ResolvedAnchor:
         company = self.document.company
         if self.segment is None:
             return company
-        # The industry is that of the whole company.
+        # The industry describes the whole company, not the segment.
         others = {name: value for name, value in company.attributes.items() if name != FINE_INDUSTRY}
         return replace(company, description=self.segment.text, industry="", attributes=others)
 
@@ -95,8 +95,8 @@ class Unresolved:
 class ResolvedQuestion:
     """A query whose references are resolved, except those in `unresolved`.
 
-    `excluded`: the identities of the exclusions by id. `excluded_ids`: their ids, those of excluded domains, and
-    those of the anchors and negatives.
+    `excluded`: the identities of the exclusions by id. `excluded_ids`: the ids of the exclusions, of the companies with
+    an excluded domain, and of the anchors and negatives.
     `vector`: the query vector (see `query_vector`).
     """
 
@@ -144,8 +144,8 @@ def resolve_question(
 ) -> ResolvedQuestion:
     """Resolve the references of `question`. If it has free texts, `encode` returns their vectors.
 
-    `segments` returns the segments of companies; it is called if an anchor or a negative names one. Similar names,
-    whose search is slow, are searched for at most `max_similar_names` references.
+    `segments` returns the segments of companies; it is called only if an anchor or a negative names a segment. Similar
+    names are searched for at most `max_similar_names` references, because such a search is slow.
 
     Raises:
         UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
@@ -160,7 +160,7 @@ def resolve_question(
     else:
         known = resolver.companies(references, max_similar_searches=max_similar_names)
     # A name that is only similar must not remove a company that nobody named. There may be 10,000 exclusions, so
-    # similar names are suggested only for few.
+    # similar names are suggested only if there are few.
     exclude = _names_to_exclude(question, resolver)
     suggested = len(exclude) if len(exclude) + len(references) <= max_similar_names else 0
     identities: dict[str, Identity] = {}
@@ -291,7 +291,7 @@ def _refuse_overlap(anchors: Sequence[ResolvedAnchor], negatives: Sequence[Resol
 
 
 def _no_anchor(unresolved: Sequence[Unresolved]) -> InvalidInput:
-    """Return the error of the first anchor, with the messages of all."""
+    """Return the error of the first anchor, with the messages of all anchors."""
     error = unresolved[0].error
     error.args = ("; ".join(dict.fromkeys(str(each.error) for each in unresolved)),)
     return error

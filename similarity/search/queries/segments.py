@@ -30,17 +30,17 @@ class NamedSegment:
 def named_segments(
     anchors: Sequence[Anchor], known: Mapping[str, Resolved], segments: Segments
 ) -> dict[Anchor, NamedSegment]:
-    """Return the segment that each anchor names; an anchor that is the whole company, or not `known`, has none.
+    """Return the segment that each anchor names; an anchor without a segment, or whose company is not found, has none.
 
     Raises:
-        InvalidInput: there is no such segment.
+        InvalidInput: the company has no segment of this number.
     """
     named = [
         (anchor, anchor.segment, found.document.company)
         for anchor in anchors
         if anchor.segment is not None and isinstance(found := known[anchor.reference], FoundCompany)
     ]
-    # Without this an encoder would be needed.
+    # `segments` needs an encoder, so it is called only if an anchor names a segment.
     of_each = segments([company for *_, company in named]) if named else []
     return {
         anchor: NamedSegment(company, _numbered(number, company, of_company))

@@ -26,7 +26,7 @@ MIN_EFFECT = 0.005
 
 
 class Relation(StrEnum):
-    """The relation of the hit to the anchors. `MIXED`: not with all anchors in the same way."""
+    """The relation of the hit to the anchors. `MIXED`: the anchors have different relations."""
 
     SAME = "same"
     OTHER = "other"
@@ -39,8 +39,8 @@ class Relation(StrEnum):
 class RankFact(NamedTuple):
     """A fact that moved a hit up (`effect` > 0) or down.
 
-    `field`: `industry`, `size` or `country`. `effect`: change of the log-odds of being a competitor, mean of the
-    anchors by weight, compared with a hit of unknown industry, the same size and another country.
+    `field`: `industry`, `size` or `country`. `effect`: change of the log-odds of being a competitor, compared with a
+    hit of unknown industry, the same size and another country; the weighted mean of the anchors.
     """
 
     field: str
@@ -74,14 +74,17 @@ def rank_facts(
 
 
 def _without_words(described: Described, schema: AttributeSchema) -> CompanyFeatures:
-    """Return the facts only: words move all effects alike, and to compare them takes longer than the rest."""
+    """Return the features without words, which are slow to compare and cancel out in each effect (a difference)."""
     return replace(company_features(described, schema), words=np.zeros(0, dtype=np.int64))
 
 
 def _compared(
     ranker: Ranker, rank: Rank, anchor: CompanyFeatures, hits: Sequence[CompanyFeatures], sparsity: float
 ) -> list[tuple[RankFact, ...]]:
-    """Return the three facts of each hit beside one anchor, with effect 0 where a fact is unknown or has no weight."""
+    """Return the three facts of each hit beside one anchor.
+
+    The effect is 0 if the fact has no weight, or if an industry, a country or the size of the anchor is unknown.
+    """
     zeros = np.zeros(len(hits))
     features = replace(pair_features(anchor, hits, zeros, neighbour_cosines=()), sparsity=zeros + sparsity)
     with_all = logits(ranker, features, rank)
@@ -110,7 +113,7 @@ def _size_relation(anchor: float | None, hit: float | None) -> Relation:
 
 
 def _facts(compared: Sequence[tuple[float, tuple[RankFact, ...]]]) -> tuple[RankFact, ...]:
-    """Return the facts of one hit: effects added up by the weights of the anchors, without those that moved nothing."""
+    """Return the facts of one hit: the weighted sums of its effects, without those below MIN_EFFECT."""
     facts = []
     for of_field in zip(*(facts for _, facts in compared), strict=True):
         effect = sum(weight * fact.effect for (weight, _), fact in zip(compared, of_field, strict=True))

@@ -1,7 +1,7 @@
 """Features of pairs of companies, from which the second stage of a search orders its candidates (`scores`).
 
-Each is computed from the pair, the other candidates of the query and, for `sparsity`, the anchor's neighbours, which
-need not be candidates. None needs statistics of a corpus. docs/ranking.md measures them.
+Each feature is computed from the pair, the other candidates of the query and, for `sparsity`, the anchor's neighbours,
+which need not be candidates. No feature needs statistics of a corpus. docs/ranking.md measures the features.
 """
 
 import re
@@ -35,7 +35,7 @@ UNKNOWN = 0.5
 LARGER = 0.5
 """The weight of a step of size upwards relative to one downwards: lists of peers name large companies more often."""
 DENSE = 0.76
-"""Mean cosine of the ranks SPARSITY_RANKS above which a neighbourhood counts as dense."""
+"""Mean cosine of the neighbours at SPARSITY_RANKS above which a neighbourhood counts as dense."""
 SPARSITY_RANKS = slice(100, 200)
 OTHER_LANGUAGE_WORDS = 0.1
 """The value of `shared_words` of two texts in different languages, whose words tell nothing."""
@@ -50,9 +50,9 @@ _LETTERS = bytes(ord(chr(code).lower()) if chr(code).isalpha() else ord(" ") for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanyFeatures:
-    """The features of one company, or of a free text, from which those of a pair are computed.
+    """The features of one company, or of a free text, from which the features of a pair are computed.
 
-    `words`: buckets of the distinct words, int64 `[words]`, without those of its own names. `fine_industry`,
+    `words`: buckets of the distinct words, int64 `[words]`, without the words of its own names. `fine_industry`,
     `industry`, `country`: in the form in which names are compared; "" if unknown. `size`: in steps
     (`AttributeSchema.size_of`). `language`: of the text, `und` if it is not known.
     """
@@ -70,16 +70,16 @@ class PairFeatures:
     """Features of one anchor and each candidate, all float64 `[candidates]`.
 
     `cosine`: of the two vectors.
-    `shared_words`: mean of two shares, that of the anchor's words which the candidate has, and the reverse. A word
-    counts more if fewer candidates have it. Words of a company's own names do not count. OTHER_LANGUAGE_WORDS if the
-    languages differ.
+    `shared_words`: mean of two shares: of the anchor's words that the candidate has, and of the candidate's words that
+    the anchor has. A word counts more if fewer candidates have it. Words of a company's own names do not count.
+    OTHER_LANGUAGE_WORDS if the languages differ.
     `same_industry`: 1 if the two are equal in the finest field in which both have an industry, 0 if they differ there,
     UNKNOWN if there is no such field.
     `sparsity`: how far the anchor's neighbourhood is below DENSE; the same for all candidates.
     `size_gap`: steps of size between the two. A step to a smaller candidate counts 1, to a larger one LARGER. 0 if the
     size of one of them is unknown.
     `size_unknown`: 1 if the anchor has a size and the candidate has none, else 0.
-    `same_country`: 1 or 0.
+    `same_country`: 1 if the countries are known and equal, else 0.
     """
 
     cosine: Floats
@@ -155,7 +155,7 @@ def shared_words(own: NDArray[np.int64], others: Sequence[NDArray[np.int64]], *,
     sizes = np.array([len(each) for each in others])
     everyone = np.concatenate([*others, own])
     counted = others[:head]
-    # A word that none of them has counts as if one had it.
+    # A word that only candidates after the head have counts as if one counted company had it.
     documents = np.maximum(np.bincount(np.concatenate([*counted, own]), minlength=_BUCKETS), 1)
     weights = np.zeros(_BUCKETS)
     # Inverse document frequency among anchor and candidates: a word that all of them have does not distinguish them.
@@ -231,7 +231,7 @@ class DistinctWords:
             self.cached_bytes = 0
 
 
-# The texts of one query are mostly those of the next.
+# Consecutive queries read mostly the same texts.
 distinct_words = DistinctWords()
 
 

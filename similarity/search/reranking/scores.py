@@ -1,4 +1,4 @@
-"""From features of pairs and a ranker's weights to probabilities (no I/O); docs/ranking.md explains both."""
+"""Computes probabilities from the features of pairs and the weights of a ranker (no I/O); see docs/ranking.md."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def density(features: PairFeatures) -> Floats:
 
 
 def comparable_scores(weights: ComparableWeights, business: Floats, features: PairFeatures) -> Floats:
-    """Return the scores of the reading *comparable*, `[candidates]`; `business`: the logits of the other reading."""
+    """Return the scores of the reading *comparable*, `[candidates]`; `business`: the logits of *business*."""
     facts = (
         weights.size_gap * features.size_gap
         + weights.size_unknown * features.size_unknown
@@ -55,7 +55,7 @@ def comparable_scores(weights: ComparableWeights, business: Floats, features: Pa
 
 
 def logits(ranker: Ranker, features: PairFeatures, rank: Rank) -> Floats:
-    """Return the logit of P(competitor), `[candidates]`. Without weights for *comparable* it is that of *business*.
+    """Return the logit of P(competitor), `[candidates]`. A ranker without weights for *comparable* has only *business*.
 
     The less the facts count, the nearer the logit of *comparable* is to that of *business*.
     """
@@ -70,8 +70,8 @@ def logits(ranker: Ranker, features: PairFeatures, rank: Rank) -> Floats:
 def combined(anchors: Sequence[Floats], weights: Sequence[float], negatives: Sequence[Floats] = ()) -> Floats:
     """Return the probability of being a competitor of the anchors and of none of the negatives, `[candidates]`.
 
-    `anchors`, `negatives`: for each the logits, `[candidates]`. Anchors are averaged by weight as logits: a company
-    that is far from one of them loses more than it can gain at another. Negatives are independent of them:
+    `anchors`, `negatives`: the logits of each, `[candidates]`. The logits of the anchors are averaged by weight: a
+    company that is far from one anchor loses more than it can gain at another. The negatives count as independent:
     P = P(anchors) * product of (1 - P(negative)).
     """
     probability = sigmoid(np.average(np.array(anchors), axis=0, weights=weights))
@@ -92,7 +92,7 @@ def in_order(probabilities: Floats, cosines: Floats, ids: Sequence[str], *, head
 
 
 def knows_only_cosine(ranker: Ranker) -> bool:
-    """Return whether no feature but the cosine has a weight in the reading *business*."""
+    """Return whether the cosine is the only weighted feature of *business* that differs between candidates."""
     return not (ranker.shared_words or ranker.same_industry)
 
 

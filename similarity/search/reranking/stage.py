@@ -1,7 +1,7 @@
 """The second stage of a search: reads more candidates than are shown, and orders them by their probability.
 
 The first candidates (the head) are ordered by probability. The others (the tail) keep the order of the index; their
-probability is capped at the lowest one before them, so that the order of a ranking is that of its probabilities.
+probability is capped at the lowest one before them, so that no hit has a higher probability than one before it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -111,7 +111,10 @@ class SecondStage:
         return self._similar(self.request.vector, count, self.request.filters)
 
     def split(self, candidates: Sequence[SimilarCompany]) -> tuple[Sequence[SimilarCompany], Sequence[SimilarCompany]]:
-        """Return head and tail of the candidates; the head also has the nearest companies of the same industry."""
+        """Return head and tail of the candidates.
+
+        For *comparable*, the head also has the nearest companies of the anchors' industry.
+        """
         if self.keeps_order:
             return (), candidates
         size = self.head_size
@@ -135,7 +138,10 @@ class SecondStage:
         return [ScoredHit(hits[each], value) for each, value in zip(order, probabilities.tolist(), strict=True)]
 
     def probability_of(self, hit: SimilarCompany, head: Sequence[SimilarCompany]) -> float | None:
-        """Return the probability that one company has or would have; `head`: that of the ranking without duplicates."""
+        """Return the probability, as it is shown, that a company has or would have in the ranking.
+
+        `head`: the head of the ranking, without duplicates.
+        """
         if self.ranker is None:
             return None
         others = [each for each in head if each.company.id != hit.company.id]
@@ -166,8 +172,8 @@ class SecondStage:
     def _probabilities(self, hits: Sequence[SimilarCompany], *, head: int | None = None) -> Floats:
         """Return the probability of each hit, `[hits]`. `hits` must not be empty, and `ranker` must not be None.
 
-        `head`: how many hits are the head, whose words and cosines alone the others are compared with: their
-        probabilities do not depend on how many candidates are read. None for all.
+        `head`: how many of the first hits are the head; None for all. Only the head decides the weights of words and
+        the sparsity, so that probabilities do not depend on how many candidates are read.
         """
         request, ranker = self.request, self.ranker
         assert ranker is not None  # noqa: S101  # the callers checked it
@@ -195,8 +201,8 @@ class SecondStage:
     def _neighbour_cosines(self, cosines: Floats) -> Sequence[float]:
         """Return cosines of neighbours, highest first, from which the sparsity of a neighbourhood is computed.
 
-        They are those of a search without filters if the query has filters and one anchor, otherwise `cosines`, which
-        are those of the given hits.
+        If the query has filters and one anchor, they are the cosines of a search without filters. Otherwise they are
+        `cosines`, the cosines of the given hits.
         """
         if self._cosines_without_filters is None and self.request.filters and len(self.request.anchors) == 1:
             neighbours = self._similar(self.request.vector, SPARSITY_RANKS.stop, ())

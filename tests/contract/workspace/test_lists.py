@@ -68,6 +68,15 @@ def test_a_long_list_of_exclusions_is_kept(workspace: Workspace) -> None:
     assert workspace.saved_list("shoes") == saved
 
 
+def test_the_length_of_a_list_is_told_without_the_list(workspace: Workspace) -> None:
+    for saved in (make_list("short"), make_shortlist("long", *(f"id-{number:04}" for number in range(1_000)))):
+        workspace.save_list(saved)
+    lengths = workspace.list_lengths()
+    assert 10 < lengths.pop("short") < 1_000
+    assert 10_000 <= lengths.pop("long") < 12_000
+    assert lengths == {}
+
+
 def test_a_shortlist_comes_back_with_its_companies_in_order(workspace: Workspace) -> None:
     saved = make_shortlist("contacted", "puma", "adidas", "a/b c")
     workspace.save_list(saved)

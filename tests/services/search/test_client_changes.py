@@ -177,7 +177,7 @@ def test_names_are_matched_with_companies(service: Client) -> None:
 def test_a_shortlist_is_saved_changed_excluded_and_compared(service: Client) -> None:
     saved = service.save_shortlist("already contacted", ["boots.de", "acme"])
     assert (saved.companies, saved.size, saved.question) == (("boots", "acme"), 2, None)
-    assert service.change_shortlist("already contacted", add=["zapatos"], remove=["acme"]).size == 2
+    assert service.change_shortlist("already contacted", add="zapatos", remove="acme.com").size == 2
     left = service.similar("acme", exclude_lists="already contacted", k=2)
     assert [hit.company.id for hit in left.hits] == ["clogs", "delta-air"]
     service.feedback("acme", "boots", "competitor")

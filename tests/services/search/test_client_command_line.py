@@ -137,7 +137,7 @@ def test_a_least_probability_is_applied_by_a_service_and_from_an_index(
     for place in (("--url", url), ("--index", "own.db")):
         said = run("similar", "acme", "--min-probability", "0.5", *place)
         assert said.status == 1
-        assert "min_probability needs a calibrator" in said.error
+        assert "has no probabilities for rank=business" in said.error
 
 
 def test_a_description_may_be_asked_with_exclusions(run: Run, url: str) -> None:
@@ -162,7 +162,10 @@ def test_a_shortlist_is_excluded_by_a_service_and_from_an_index_alike(
     for place in (("--url", url), ("--index", "own.db")):
         said = run(*asked, "already contacted", *place)
         assert [hit["id"] for hit in json.loads(said.out)] == ["clogs", "zapatos"]
-        assert "there is no list 'nothing'; GET /lists names the saved lists" in run(*asked, "nothing", *place).error
+        assert (
+            "there is no list 'nothing'; the page and GET /lists name the saved lists"
+            in run(*asked, "nothing", *place).error
+        )
         assert (
             "holds a query, not companies; give the name of a list of companies" in run(*asked, "shoes", *place).error
         )
@@ -202,6 +205,13 @@ def test_an_index_and_a_service_at_once_are_refused(run: Run, url: str) -> None:
 
 def test_an_index_that_is_named_wins_over_the_environments_service(run: Run, url: str) -> None:
     assert "there is no index x.db yet" in run("find", "boo", "--index", "x.db", SIMILARITY_URL=url).error
+
+
+def test_a_command_without_a_service_says_which_index_it_uses_instead(run: Run, url: str) -> None:
+    said = run("erase", "acme", "--index", "own.db", SIMILARITY_URL=url)
+    assert "SIMILARITY_URL" not in said.error
+    said = run("info", SIMILARITY_URL=url)
+    assert "SIMILARITY_URL is not for this command; it uses the index similarity.db" in said.error
 
 
 def test_an_address_that_is_none_is_one_line(run: Run) -> None:

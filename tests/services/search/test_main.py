@@ -85,6 +85,17 @@ def test_a_taken_port_is_said_before_the_encoder_is_loaded(tmp_path: Path) -> No
             serve(Settings(index=str(tmp_path / "index.db"), bundle=tmp_path / "none"), port=port)
 
 
+def test_a_port_of_the_metrics_that_is_taken_is_named() -> None:
+    before = sys.getswitchinterval()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = ServiceSettings(metrics_host="127.0.0.1", metrics_port=taken.getsockname()[1])
+        try:
+            with pytest.raises(InvalidInput, match=r"metrics cannot be served .* with SIMILARITY_SERVICE_METRICS_PORT"):
+                service_main.run(FastAPI(), Address(), Guards(settings=settings))
+        finally:
+            sys.setswitchinterval(before)
+
+
 def test_a_busy_thread_gives_way_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     intervals: list[float] = []
 

@@ -398,7 +398,7 @@ def test_find_looks_up_names(filled: Shell) -> None:
         (["similar", "brew", "--bundle", "multilingual"], "is gone: the bundle that ships reads these languages"),
         (["similar", "brew", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its own"),
         (["similar", "-t", "beer", "--bundle", "tiny"], "leave --bundle and SIMILARITY_BUNDLE out: the index has its"),
-        (["similar", "brew, hops"], "if these are several companies, give them one by one"),
+        (["similar", "brew, hops"], "if these are several companies, give them one by one, or paste them"),
     ],
 )
 def test_a_dead_end_says_the_next_step(filled: Shell, arguments: list[str], message: str) -> None:
@@ -413,6 +413,9 @@ def test_the_version_is_printed(filled: Shell) -> None:
 
 def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
     assert "10 pairs of 5 companies" in filled("export", "n.parquet", "-k", "2")
+    assert "5 companies written to all.jsonl" in filled("export", "--companies", "all.jsonl")
+    assert "5 unchanged" in filled("ingest", "all.jsonl")
+    assert "name it all.jsonl" in filled("export", "--companies", "all.csv", fails=True)
     assert "pairs of part 2/3 of 5 companies" in filled("export", "n-2.parquet", "--part", "2/3")
     assert pq.read_table(filled.folder / "n.parquet").num_rows == 10
 

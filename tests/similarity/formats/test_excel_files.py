@@ -155,7 +155,7 @@ def test_a_formula_without_a_stored_result_is_told(tmp_path: Path) -> None:
 
 
 def test_columns_of_one_name_and_an_empty_sheet_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="a column name occurs twice in the first row: id, id"):
+    with pytest.raises(InvalidInput, match="a column name occurs twice in row 1: id, id"):
         column_names(workbook(tmp_path / "a.xlsx", ["id", "id"]))
     with pytest.raises(InvalidInput, match=r"first sheet of .*b.xlsx are empty; its first row must name"):
         list(read_rows(workbook(tmp_path / "b.xlsx")))

@@ -290,6 +290,11 @@ def test_all_missing_columns_are_named_at_once(tmp_path: Path) -> None:
         ("a.json", '{"companies": [{"id": 1}]}', r"write only them into the file \(jq -c '.companies\[\]'\)"),
         ("a.json", '{"count": {"x": [{}]}, "a b": [{"id": 1}]}', r"""\(jq -c '."a b"\[\]'\)"""),
         ("a.json", '{\n "count": 20,\n "data": [\n  {\n   "id": 1', r"\(jq -c '.data\[\]'\)"),
+        (
+            "a.jsonl",
+            '{"id": 1, "profile": {"name": "Acme"}}',
+            r"take members out of objects first: jq -c '. \+ .profile'",
+        ),
         ("a.csv", "CRM export;;\n", "remove lines above the column names, such as a title"),
         ("a.csv", "CRM export;\n", "if this is a title, remove the lines above the column names"),
     ],

@@ -325,6 +325,18 @@ def test_an_id_that_a_table_made_a_float_is_warned_of(company_id: str | float) -
     assert parse_record(RECORD | {"id": 7}, columns=Columns(), now=NOW).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("MÃ¼ller BrÃ¤u", "Müller Bräu"), ("MÃ¼ller", "Müller"), ("Müller", ""), ("Ãgua", ""), ("日本", "")],
+)
+def test_a_text_that_was_read_in_a_wrong_encoding_is_warned_of(given: str, meant: str) -> None:
+    parsed = parse_record(RECORD | {"name": given}, columns=Columns(), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.name == given
+    words = f"name: {given!r} looks like {meant!r} in a wrong encoding; save as UTF-8"
+    assert parsed.warnings == ((words,) if meant else ())
+
+
 def test_a_column_without_a_name_stands_for_no_field() -> None:
     # As pandas writes a table with its index; 1 would be a delete.
     parsed = parse_record({"": "1", "id": "acme", "name": "Acme", "description": "Anvils."}, columns=Columns(), now=NOW)
@@ -367,7 +379,7 @@ def test_an_ordinal_is_one_of_its_levels() -> None:
 
 
 @pytest.mark.parametrize(
-    "missing", ["NULL", "null", "N/A", "None", "nan", "TBD", "-", "--", "\\N", "<NA>", "#REF!", "#SPILL!"]
+    "missing", ["NULL", "null", "N/A", "None", "nan", "TBD", "-", "--", "\\N", "<NA>", "(null)", "NaT", "#SPILL!"]
 )
 def test_a_word_for_a_missing_value_is_no_value(missing: str) -> None:
     parsed = parse_record(RECORD | {"country": missing, "tags": f"{missing};steel"}, columns=Columns(), now=NOW)

@@ -33,6 +33,7 @@ def test_a_ranker_for_english_can_be_read_by_earlier_releases() -> None:
         (lambda r: r.update(encoder_id=3), "encoder_id is not a text"),
         (lambda r: r.update(cosine=True), "cosine is True, not a finite number"),
         (lambda r: r.update(cosine=float("nan")), "not a finite number"),
+        (lambda r: r.update(cosine=10**400), "not a finite number"),
         (lambda r: r.update(cosine=-1), "cosine has the wrong sign"),
         (lambda r: r["comparable"].update(size_gap=1), "comparable.size_gap has the wrong sign"),
         (lambda r: r["comparable"].update(slope=-1), "comparable.slope has the wrong sign"),

@@ -11,7 +11,7 @@ import pytest
     [
         "countries",
         "explanations.phrase_pairs",
-        "filters.text",
+        "queries.filter_texts",
         "names.comparison",
         "projection",
         "queries.question",

@@ -10,7 +10,7 @@ from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
-from similarity.search.filters.text import parse_filters
+from similarity.search.queries.filter_texts import parse_filters
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live

@@ -13,6 +13,7 @@ from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
+from similarity.model.ranker import Ranker
 from similarity.search.duplicates import WIDELY_SHARED
 from similarity.search.errors import (
     AmbiguousCompany,
@@ -27,6 +28,7 @@ from similarity.search.neighbours import all_neighbours
 from similarity.search.queries.question import Anchor, Question
 from similarity.search.queries.resolution import Role, resolve_question
 from similarity.search.ranking import Ranking
+from similarity.search.reranking.rank import Rank
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import make_company, make_embedded, unit_vector
@@ -81,9 +83,7 @@ def test_an_ambiguous_name_lists_its_candidates(searcher: Searcher) -> None:
 
 def test_an_ambiguous_name_says_how_many_candidates_it_does_not_list() -> None:
     candidates = [make_company(f"c{number}", name="Bee") for number in range(12)]
-    assert str(AmbiguousCompany("bee", candidates, count=21)).endswith(
-        "c9 (Bee); or type more of the name, for 11 others"
-    )
+    assert str(AmbiguousCompany("bee", candidates, count=21)).endswith("c9 (Bee); or type more of the name (11 more)")
 
 
 def test_other_companies_of_the_name_are_named_in_a_warning(index: SqliteIndex, searcher: Searcher) -> None:
@@ -158,12 +158,22 @@ def test_phrases_that_nobody_can_compute_are_a_warning(searcher: Searcher) -> No
 
 def test_a_least_probability_needs_a_calibration(index: SqliteIndex, searcher: Searcher) -> None:
     question = Question(anchors=[Anchor(company="a")], min_probability=0.5)
-    with pytest.raises(NotCalibrated, match="generation first has none"):
+    with pytest.raises(NotCalibrated, match="generation first has no probabilities for rank=business"):
         searcher.search(question)
     add_candidate(index, "second", calibration=Calibration(slope=0.0, intercept=0.0))
     index.upsert("second", [make_embedded("a"), make_embedded("b")])
     index.promote("second")
     assert [hit.probability for hit in searcher.search(question).hits] == [0.5]
+
+
+def test_a_least_probability_of_rank_cosine_needs_a_calibration_beside_a_ranker(
+    index: SqliteIndex, searcher: Searcher
+) -> None:
+    add_candidate(index, "second", ranker=Ranker(encoder_id="encoder-1", cosine=1.0, intercept=0.0))
+    index.upsert("second", [make_embedded("a"), make_embedded("b")])
+    index.promote("second")
+    with pytest.raises(NotCalibrated, match="generation second has no probabilities for rank=cosine"):
+        searcher.search(Question(anchors=[Anchor(company="a")], min_probability=0.5, rank=Rank.COSINE))
 
 
 def test_pages_go_on_where_the_last_one_ended_until_their_generation_is_gone(

@@ -130,7 +130,7 @@ def test_a_missing_bundle_is_refused(tmp_path: Path) -> None:
 
 def test_selection_anchors_may_not_be_evaluated(folder: Path) -> None:
     (folder / "dev.tsv").write_text((folder / "train.tsv").read_text())
-    with pytest.raises(SystemExit, match=r"5 selection anchors of .* are among those evaluated, such as"):
+    with pytest.raises(SystemExit, match=r"5 selection anchors of .* are also in dev, such as"):
         run(folder, *selecting(folder), "--tasks", "pairs")
 
 

@@ -28,7 +28,9 @@ def test_json_is_read_as_it_is() -> None:
         (b'{"\\udfff": 1}', "half of a surrogate pair"),
         (b'{"a": {"b": 1, "c": 2, "b": 3}}', "the member 'b' occurs twice"),
         (b'{"\\ud800": 1, "\\ud800": 2}', r"the member '\ud800' occurs twice"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 9_000, "nested too deeply"),
+        (b"[" + b"[]," * 10_000 + b"1]", "more than 10,000 lists and objects"),
+        (b"[" + b"1," * 200_001 + b"1]", "more than 200,000 commas"),
         (json.dumps([dict.fromkeys(map(str, range(1_001)))]).encode(), "an object has 1,001 members; 1,000 are the"),
     ],
 )

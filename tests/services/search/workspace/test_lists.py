@@ -193,6 +193,26 @@ def test_there_is_a_limit_but_saving_again_is_always_possible(client: TestClient
     save(client, "7")
 
 
+def test_an_excluded_company_that_was_deleted_is_no_other_one_of_that_name(
+    client: TestClient, index: SqliteIndex, workspace: SqliteWorkspace
+) -> None:
+    index.upsert("first", [company("twin", 0.2, 6), company("twin-inc", 0.2, 7, name="Twin")])
+    index.upsert("first", [DeletedCompany(id="twin", version=VERSION + 1)])
+    save(client, "shoes", {**QUESTION, "exclude": ["twin"]})
+    assert workspace.saved_list("shoes").question["exclude"] == ["twin"]
+
+
+def test_long_lists_have_a_limit_together(
+    client: TestClient, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.search.workspace.lists.MAX_LONG_CHARACTERS", 50_000)
+    long = {**QUESTION, "exclude": [f"nobody {number}" for number in range(2_000)]}
+    assert client.put("/lists/long", json={"question": long}).status_code == 201
+    assert kind(client.put("/lists/longer", json={"question": long})) == (409, "too-many-lists")
+    assert client.put("/lists/long", json={"question": long}).status_code == 200
+    save(client, "short")
+
+
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("DELETE", ""), ("GET", "/hits"), ("POST", "/looked")])
 def test_an_unknown_list_is_a_problem(client: TestClient, method: str, path: str) -> None:
     save(client, "Shoes")

@@ -118,11 +118,22 @@ def test_a_long_list_is_kept_whole_and_left_out_among_all_lists(client: TestClie
 
 def test_companies_are_added_and_removed(client: TestClient, workspace: SqliteWorkspace) -> None:
     keep(client, ids=["boots", "clogs"])
-    change = {"add": ["Zapatos SA", "boots"], "remove": ["clogs", "nobody"]}
+    change = {"add": ["Zapatos SA", "boots"], "remove": ["Clogs", "acme.com"]}
     for user in ("bob", "cid"):  # the same change twice
         answer = client.post(f"/lists/{NAME}/companies", json=change, headers={"Test-User": user})
         assert (answer.status_code, answer.json()["companies"]) == (200, ["boots", "zapatos"])
     assert workspace.saved_list(NAME).saved_by == "cid"
+
+
+def test_what_is_on_a_list_is_an_id_also_if_another_company_has_that_name(
+    client: TestClient, index: SqliteIndex
+) -> None:
+    index.upsert("first", [company("twin", 0.2, 6, name="Clogs"), company("clogs-inc", 0.2, 7, name="Twin")])
+    keep(client, ids=["boots", "twin", "clogs-inc"])
+    delete(index, "twin")
+    for _ in range(2):  # the same change twice: a deleted company is no other one
+        answer = client.post(f"/lists/{NAME}/companies", json={"remove": ["twin"]})
+        assert (answer.status_code, answer.json()["companies"]) == (200, ["boots", "clogs-inc"])
 
 
 def test_a_change_that_is_refused_changes_nothing(client: TestClient, workspace: SqliteWorkspace) -> None:
@@ -130,6 +141,7 @@ def test_a_change_that_is_refused_changes_nothing(client: TestClient, workspace:
     save(client, "shoes")
     path = f"/lists/{NAME}/companies"
     assert kind(client.post(path, json={"add": ["Zapatos"]})) == (404, "unknown-company")
+    assert kind(client.post(path, json={"remove": ["Zapatos"]})) == (404, "unknown-company")
     assert kind(client.post("/lists/nothing/companies", json={"add": ["boots"]})) == (404, "unknown-list")
     assert kind(client.post("/lists/shoes/companies", json={"add": ["boots"]})) == (409, "wrong-kind-of-list")
     workspace.save_list(make_shortlist("full", *(f"c{number}" for number in range(10_000))))

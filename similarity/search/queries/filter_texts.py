@@ -45,7 +45,8 @@ def parse_filters(texts: Iterable[str]) -> list[FieldFilter]:
         [('France', 'Italy')]
 
     Raises:
-        InvalidFilter: a text has none of the forms, or an invalid value.
+        InvalidFilter: a text has none of the forms or an invalid value, or a field has several limits of one kind,
+            not all of them numbers.
     """
     fields: dict[str, _Conditions] = {}
     for text in texts:
@@ -69,7 +70,7 @@ def _filter(name: str, conditions: _Conditions) -> FieldFilter:
 
 
 def _narrowest(name: str, limit: str, given: Sequence[Limit]) -> Limit:
-    """Return the narrowest of several limits of one kind. Only the index knows the order of levels."""
+    """Return the narrowest of several limits of one kind. Different levels are refused: only the index orders them."""
     numbers = [each for each in given if not isinstance(each, str)]
     if len(numbers) == len(given):
         return max(numbers) if limit in {"at_least", "above"} else min(numbers)

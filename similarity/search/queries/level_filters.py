@@ -1,7 +1,7 @@
 """Levels in filters: `attributes.size>=large` and `attributes.size=large`, if the attribute is declared as an ordinal.
 
-Stores compare only numbers in ranges, and other values as text. So a range of levels is replaced by the values that
-companies have in it, and a level by the values that are of this level, such as "Large Cap".
+In ranges stores compare only numbers; they compare other values as text. So a range of levels is replaced by the values
+that companies have in it, and a level by the values that are of this level, such as "Large Cap".
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ def with_levels(index: CompanyIndex, generation: str, filters: Sequence[FieldFil
     """Return the filters, with each level and each range of levels replaced by the values of `generation`.
 
     Raises:
-        InvalidFilter: a limit is neither a number nor a level of the attribute, or no level is in the range.
+        InvalidFilter: a limit is no level of an ordinal, or no number of another attribute; or no level is in range.
     """
     if not any(each.has_range or each.field.startswith(ATTRIBUTE) for each in filters):
         return list(filters)
@@ -36,7 +36,7 @@ def with_levels(index: CompanyIndex, generation: str, filters: Sequence[FieldFil
 
 
 def _of_levels(asked: Sequence[str], declared: AttributeType, values: Sequence[str]) -> tuple[str, ...]:
-    """Return the values to compare: for a level, those of companies on this level, if there are any."""
+    """Return `asked` with each level replaced by the values of companies on it, if there are any."""
     found: list[str] = []
     for text in asked:
         is_level = level_key(text) in map(level_key, declared.levels)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from similarity.index.filters import FieldFilter
-from similarity.search.filters.countries import with_countries
+from similarity.search.queries.country_filters import with_countries
 
 
 class Values:

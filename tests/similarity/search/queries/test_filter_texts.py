@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from similarity.errors import InvalidFilter
 from similarity.index.filters import FieldFilter
 from similarity.index.numbers import number_of
-from similarity.search.filters.text import parse_filters
+from similarity.search.queries.filter_texts import parse_filters
 
 SIZE = "attributes.size"
 

@@ -1,1 +1,0 @@
-"""Filters as users write them: short texts, countries by any spelling, ranges of levels."""
