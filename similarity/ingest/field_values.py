@@ -87,7 +87,7 @@ def clean_text(value: object, field_name: str) -> str:
     if isinstance(value, UnreadableValue):
         raise InvalidCompany(field_name, value.reason)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        flat = "; take its members out first: jq -c '. + .COLUMN' FILE" if isinstance(value, dict) else ""
+        flat = "; write one object for each company, with its texts as members" if isinstance(value, dict) else ""
         raise InvalidCompany(field_name, f"must be text, not {kind_of(value)}{flat}")
     if isinstance(value, float) and not is_finite(value):
         raise InvalidCompany(field_name, "is an infinite number")

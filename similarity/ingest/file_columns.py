@@ -1,7 +1,9 @@
 """Finds the column of a file that holds each field of a company."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from similarity.company import Company, DeletedCompany
@@ -231,9 +233,15 @@ def _refuse_mixed(found: FileColumns, columns: Columns, late: Collection[str]) -
 
 def _of_objects(path: Path) -> str:
     """Return how to read JSON whose first row has objects besides `attributes`; empty if it has none."""
-    first: Mapping[str, object] = next((row.record for row in read_rows(path)), {})
+    first, *others = [row.record for row in islice(read_rows(path), 2)] or [{}]
     nested = [name for name, value in first.items() if isinstance(value, dict) and name != "attributes"]
-    return f"; take members out of objects first: jq -c '. + .{nested[0]}' FILE > FLAT.jsonl" if nested else ""
+    if not nested:
+        return ""
+    with path.open("rb") as file:
+        rows = ".[] | " if file.read(1) == b"[" else ""
+    is_keyed = not others and not rows and len(nested) == len(first)
+    taken = "to_entries[] | .value + {id: .key}" if is_keyed else f"{rows}. + .{json.dumps(nested[0])}"
+    return f"; take members out of objects first: jq -c '{taken}' FILE > FLAT.jsonl"
 
 
 def _bare_key(column: str) -> str:

@@ -59,7 +59,9 @@ def detect_language(text: str) -> str:
         return UNDECIDED
     # Unpaired surrogates cannot be encoded as UTF-8; leave them out.
     language, probability = _identifier().classify(sample.encode("utf-8", "ignore").decode("utf-8"))
-    return str(language) if probability >= MIN_PROBABILITY else UNDECIDED
+    if probability < MIN_PROBABILITY:
+        return UNDECIDED
+    return "en" if language == "pcm" else str(language)  # short English sentences are taken for Nigerian Pidgin
 
 
 def is_readable(text: str, language: str, languages: Collection[str]) -> bool:

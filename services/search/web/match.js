@@ -127,6 +127,7 @@ export function startMatching() {
     const [text, remark] = isZipped ? [byId("pasted").value, IS_EXCEL] : decoded(bytes);
     byId("pasted").value = text;
     byId("paste-error").textContent = remark;
+    byId("matched").hidden = true; // what was found was of another list
   });
   byId("as-anchors").addEventListener("click", () => {
     byId("paste").close();

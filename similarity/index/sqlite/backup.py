@@ -59,6 +59,8 @@ def staged_copy(
 
 def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> None:
     """Raise InvalidInput if a copy of `source` must not be written to `target`."""
+    if target.is_dir():
+        raise InvalidInput(f"{target} is a folder; name a file in it")
     if target.exists():
         if not overwrite:
             raise InvalidInput(f"{target} exists; name another file, or replace it with --overwrite (overwrite=True)")

@@ -53,6 +53,10 @@ def test_broken_unicode_does_not_hide_the_language() -> None:
     assert detect_language("\ud800" + TEXTS["en"]) == "en"
 
 
+def test_a_short_english_sentence_is_no_pidgin() -> None:
+    assert detect_language("Makes steel pipes for oil wells.") == "en"
+
+
 def test_english_is_told_from_the_rest() -> None:
     assert [language for language, text in TEXTS.items() if detect_language(text) == "en"] == ["en"]
     assert detect_language("Anvils") != "en"
