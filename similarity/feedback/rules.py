@@ -56,7 +56,7 @@ def retry_if_erased(save: Callable[P, R]) -> Callable[P, R]:
 
 def unknown_list(name: str) -> UnknownList:
     """Return the error for a list that does not exist."""
-    return UnknownList(f"there is no list {name!r}; the page and GET /lists name the saved lists")
+    return UnknownList(f"there is no saved list {name!r}; it may have been deleted or renamed")
 
 
 def microseconds(moment: datetime) -> int:

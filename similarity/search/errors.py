@@ -66,6 +66,13 @@ class AmbiguousCompany(InvalidInput):
         self.count = count
 
 
+def deleted_or_named(reference: str, company: Company) -> AmbiguousCompany:
+    """Return the error for the id of a deleted company that is also a domain, name or alias of `company`."""
+    error = AmbiguousCompany(reference, [company], count=2)
+    error.args = (f"{reference!r} was the id of a deleted company, and {with_name(company)} goes by it; give that id",)
+    return error
+
+
 class TooFewWords(InvalidInput):
     """A text, or the description of an anchor, a negative or the company to locate, has too few words to rank by."""
 

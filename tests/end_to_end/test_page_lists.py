@@ -199,7 +199,7 @@ def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
 def test_a_link_to_a_list_that_is_gone_leads_on(own: Any) -> None:
     own.goto("/?list=clients")
     alert = own.locator("#message")
-    words = "no saved list 'clients'; it may have been deleted or renamed."
+    words = "no saved list 'clients'; it may have been deleted or renamed"
     expect(alert.locator(".detail")).to_contain_text(words)
     own.get_by_role("heading", name="Who else does this?").wait_for()
     alert.get_by_role("button", name="Saved lists").click()

@@ -63,6 +63,16 @@ def test_a_website_that_was_written_once_is_shown_once(sample: Any) -> None:
     expect(dialog.locator("#matches td").nth(1)).to_have_text("theheinekencompany.com", use_inner_text=True)
 
 
+def test_companies_are_added_to_a_list_that_others_made_since_the_page_was_opened(own: Any) -> None:
+    own.goto("/")
+    dialog = pasted(own, "heineken\ncarlsberg")
+    keep(own, "Colleague", "ab-inbev", "heineken")
+    dialog.get_by_role("button", name="Save as a list").click()
+    save_under(own, "Colleague")
+    toast(own, "1 company added to “Colleague”.")
+    assert companies_of(own, "Colleague") == ["ab-inbev", "heineken", "carlsberg"]
+
+
 def test_accepted_hits_are_added_to_a_list_and_marked(own: Any) -> None:
     shown = ranking(own, "/?company=heineken&k=10")
     expect(own.locator("#add-to-list")).to_be_hidden()

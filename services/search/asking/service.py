@@ -10,6 +10,7 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import FeedbackEvent, UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
+from similarity.search.errors import deleted_or_named
 from similarity.search.names.index_queries import possible_ids
 from similarity.search.names.resolver import FoundCompany, Resolved, Resolver, without_description
 from similarity.search.queries.question import Question as LibraryQuestion
@@ -180,14 +181,16 @@ class SearchService:
     def known_ids(self, references: Sequence[str]) -> dict[str, str]:
         """Return, by reference, the id of the only company that has it as its id, domain, name or alias.
 
-        The id of a deleted company stays this id, also if it is another company's name.
+        The id of a deleted company is known, too. Raises AmbiguousCompany if another company goes by that id.
         """
         if len(references) > QUICKLY_NAMED:
             self._before_heavy_work()
         deleted = retry_if_retired(lambda: self._exact_resolver().deleted(references))
-        found = self._exactly([each for each in references if each not in deleted], max_similar_searches=0)
-        known = {reference: each.document.id for reference, each in found.items() if isinstance(each, FoundCompany)}
-        return known | {each: each for each in deleted}
+        resolved = self._exactly(references, max_similar_searches=0).items()
+        found = {each: one.document.company for each, one in resolved if isinstance(one, FoundCompany)}
+        for each in deleted & found.keys():
+            raise deleted_or_named(each, found[each])
+        return {each: each for each in deleted} | {each: company.id for each, company in found.items()}
 
     def _exactly(self, references: Sequence[str], *, max_similar_searches: int) -> dict[str, Resolved]:
         def run_once() -> dict[str, Resolved]:

@@ -96,12 +96,9 @@ function pause(milliseconds, signal) {
 }
 
 function problemOf(response, answer) {
-  if (answer?.title) return { ...answer, detail: ofPage(answer.detail) };
+  if (answer?.title) return answer;
   return { title: "Unexpected answer", status: response.status, detail: `The service answered with status ${response.status}.` };
 }
-
-// The API says which request names the lists; the page has a button for that.
-const ofPage = (words) => words?.replace(/ no list (.*); GET \/lists names the saved lists$/s, " no saved list $1; it may have been deleted or renamed.");
 
 export const isKind = (error, ...kinds) => error instanceof ProblemError && kinds.some((kind) => error.problem.type?.endsWith(`#${kind}`));
 

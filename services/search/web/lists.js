@@ -4,7 +4,7 @@ import { ProblemError, ask, isKind, isMissing } from "./ask.js";
 import { button, byId, counted, el, say } from "./dom.js";
 import { nameOf, readNames } from "./names.js";
 import { softly, toast } from "./problems.js";
-import { addToShortlist, isShortlist, keepShortlists, namesOfShortlists, openShortlist, readShortlists } from "./shortlists.js";
+import { addToShortlist, keepShortlists, namesOfShortlists, openShortlist, readShortlists } from "./shortlists.js";
 import { current, go, note, questionOf, stateOf } from "./state.js";
 
 const pathOf = (name) => `/lists/${encodeURIComponent(name)}`;
@@ -145,12 +145,13 @@ async function save(event) {
 }
 
 async function saveCompanies(name, hasAgreed) {
-  let replaced = null;
+  let replaced;
   let done;
   try {
-    if (!isShortlist(name)) replaced = await contentBefore(name);
+    const before = await listBefore(name); // others may have saved it since this page was opened
+    replaced = before?.question ? { question: before.question } : null;
     if (!mayReplace(name, replaced, hasAgreed)) return;
-    done = await addToShortlist(name, saving.companies);
+    done = await addToShortlist(name, saving.companies, before?.companies);
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     byId("saving-error").textContent = `${error.problem.title}: ${error.problem.detail}`;
@@ -176,11 +177,15 @@ const aboutOf = ({ anchors }) => JSON.stringify(anchors.map(({ company, text, se
 
 // What can be put back: companies that were deleted cannot.
 async function contentBefore(name) {
+  const list = await listBefore(name);
+  if (!list || list.question) return list && { question: list.question };
+  const { companies } = await ask(`${pathOf(name)}/companies`);
+  return { companies: companies.filter(({ deleted }) => !deleted).map(({ id }) => id) };
+}
+
+async function listBefore(name) {
   try {
-    const { question } = await ask(pathOf(name));
-    if (question) return { question };
-    const { companies } = await ask(`${pathOf(name)}/companies`);
-    return { companies: companies.filter(({ deleted }) => !deleted).map(({ id }) => id) };
+    return await ask(pathOf(name));
   } catch (error) {
     if (!isKind(error, "unknown-list")) throw error;
     return null;

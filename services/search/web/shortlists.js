@@ -24,10 +24,16 @@ export const namesOfShortlists = () => [...shortlists.keys()];
 // Of all saved lists, those that hold companies. Among all lists the ids of a long one are left out.
 export async function keepShortlists(lists) {
   const found = lists.filter(({ size }) => typeof size === "number");
-  const whole = await Promise.all(found.map((list) => (list.companies ? list : ask(pathOf(list.name)))));
-  shortlists = new Map(whole.map(({ name, companies }) => [name, new Set(companies)]));
+  const whole = await Promise.all(found.map((list) => (list.companies ? list : ask(pathOf(list.name)).catch(noList))));
+  shortlists = new Map(whole.filter(Boolean).map(({ name, companies }) => [name, new Set(companies)]));
   markListed();
   if (byId("shortlist").open) showChoices(); // the page may open the list in its address before it has read all lists
+}
+
+// One list that cannot be read hides no other.
+function noList(error) {
+  if (!(error instanceof ProblemError)) throw error;
+  return null;
 }
 
 export const readShortlists = async () => keepShortlists((await ask("/lists")).lists);
@@ -49,13 +55,13 @@ export function markListed() {
   byId("add-to-list").textContent = `Add ${counted(count, "accepted company", "accepted companies")} to a list`;
 }
 
-// Adds to a shortlist, or begins one. Returns how to take that back, and in which words it was done.
-export async function addToShortlist(name, companies) {
-  if (!isShortlist(name)) {
+// Adds to a shortlist that holds the ids `listed`, or begins one. Returns how to take that back, and in which words it was done.
+export async function addToShortlist(name, companies, listed) {
+  if (!listed) {
     await ask(pathOf(name), { method: "PUT", body: { companies } });
     return { words: `${counted(companies.length, "company", "companies")} saved as “${name}”.`, undo: () => ask(pathOf(name), { method: "DELETE" }) };
   }
-  const added = companies.filter((id) => !shortlists.get(name).has(id));
+  const added = companies.filter((id) => !listed.includes(id));
   await change(name, { add: added });
   return { words: `${counted(added.length, "company", "companies")} added to “${name}”.`, undo: () => change(name, { remove: added }) };
 }

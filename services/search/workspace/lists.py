@@ -42,7 +42,7 @@ from .lists_schemas import (
 MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
-MAX_LONG_CHARACTERS = 3_000_000
+MAX_LONG_CHARACTERS = 2_000_000
 """Of all lists with more than MAX_QUESTION_SHOWN characters: 50 million made each look at the lists take 0.7 s."""
 QUICKLY_ASKED = 10
 """Running the queries of more lists than this is heavy work. A query that needs the encoder always is."""
@@ -116,7 +116,8 @@ class ListsService:
         def changed(saved: SavedList) -> SavedList:
             ids = [each for each in dict.fromkeys((*companies_of(saved), *added)) if each not in removed]
             kept = {"companies": ids}
-            _check_length(kept, others if len(ids) > len(companies_of(saved)) else ())
+            is_longer = len(json.dumps(kept)) > len(json.dumps(saved.question))
+            _check_length(kept, others if is_longer else ())
             return replace(saved, question=kept, saved_by=caller.name, saved_at=self.clock())
 
         return self._record(self.workspace.change_list(name, changed, since=mark), caller)

@@ -30,7 +30,7 @@ _OUTER = r"[^/\x00-\x20\x7f-\xa0]"
 LIST_NAME = pattern_of(
     f"^{_OUTER}({_INNER}*{_OUTER})?$", "must have no slash, no control character, and no space at its ends"
 )
-MAX_QUESTION_SHOWN = 2_000
+MAX_QUESTION_SHOWN = 5_000
 
 
 class ListQuestion(BatchQuestion):

@@ -162,15 +162,12 @@ def test_a_shortlist_is_excluded_by_a_service_and_from_an_index_alike(
     for place in (("--url", url), ("--index", "own.db")):
         said = run(*asked, "already contacted", *place)
         assert [hit["id"] for hit in json.loads(said.out)] == ["clogs", "zapatos"]
-        assert (
-            "there is no list 'nothing'; the page and GET /lists name the saved lists"
-            in run(*asked, "nothing", *place).error
-        )
+        assert "there is no saved list 'nothing'; it may have been deleted" in run(*asked, "nothing", *place).error
         assert (
             "holds a query, not companies; give the name of a list of companies" in run(*asked, "shoes", *place).error
         )
     (tmp_path / "own.db.workspace").unlink()
-    assert "there is no list 'already contacted'" in run(*asked, "already contacted", "--index", "own.db").error
+    assert "there is no saved list 'already contacted'" in run(*asked, "already contacted", "--index", "own.db").error
 
 
 def test_an_unknown_company_is_one_line_with_a_suggestion(run: Run, url: str) -> None:

@@ -198,7 +198,10 @@ def test_an_excluded_company_that_was_deleted_is_no_other_one_of_that_name(
 ) -> None:
     index.upsert("first", [company("twin", 0.2, 6), company("twin-inc", 0.2, 7, name="Twin")])
     index.upsert("first", [DeletedCompany(id="twin", version=VERSION + 1)])
-    save(client, "shoes", {**QUESTION, "exclude": ["twin"]})
+    question = {**QUESTION, "exclude": ["twin"]}
+    assert kind(client.put("/lists/shoes", json={"question": question})) == (409, "contested-name")
+    index.upsert("first", [DeletedCompany(id="twin-inc", version=VERSION + 1)])
+    save(client, "shoes", question)
     assert workspace.saved_list("shoes").question["exclude"] == ["twin"]
 
 

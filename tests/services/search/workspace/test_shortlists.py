@@ -131,9 +131,23 @@ def test_what_is_on_a_list_is_an_id_also_if_another_company_has_that_name(
     index.upsert("first", [company("twin", 0.2, 6, name="Clogs"), company("clogs-inc", 0.2, 7, name="Twin")])
     keep(client, ids=["boots", "twin", "clogs-inc"])
     delete(index, "twin")
-    for _ in range(2):  # the same change twice: a deleted company is no other one
-        answer = client.post(f"/lists/{NAME}/companies", json={"remove": ["twin"]})
-        assert (answer.status_code, answer.json()["companies"]) == (200, ["boots", "clogs-inc"])
+    answer = client.post(f"/lists/{NAME}/companies", json={"remove": ["twin"]})
+    assert (answer.status_code, answer.json()["companies"]) == (200, ["boots", "clogs-inc"])
+    again = client.post(f"/lists/{NAME}/companies", json={"remove": ["twin"]})
+    assert kind(again) == (409, "contested-name")
+    assert "'twin' was the id of a deleted company, and clogs-inc (Twin" in again.json()["detail"]
+    delete(index, "clogs-inc")
+    assert client.post(f"/lists/{NAME}/companies", json={"remove": ["twin"]}).status_code == 200  # and no other has it
+
+
+def test_a_change_with_as_many_longer_ids_is_a_longer_list(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(client, ids=["boots"])
+    monkeypatch.setattr("services.search.workspace.lists.MAX_QUESTION_SHOWN", 5)
+    monkeypatch.setattr("services.search.workspace.lists.MAX_LONG_CHARACTERS", len('{"companies": ["boots"]}') + 1)
+    path = f"/lists/{NAME}/companies"
+    longer = client.post(path, json={"add": ["delta-air"], "remove": ["boots"]})
+    assert kind(longer) == (409, "too-many-lists")
+    assert client.post(path, json={"add": ["clogs"], "remove": ["boots"]}).json()["companies"] == ["clogs"]
 
 
 def test_a_change_that_is_refused_changes_nothing(client: TestClient, workspace: SqliteWorkspace) -> None:
