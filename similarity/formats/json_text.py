@@ -26,8 +26,9 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
             value = json.loads(text, **{"object_pairs_hook": without_repeats, **hooks})
     except RecursionError:
         raise _too_deep() from None
-    opening = ("[", "{") if isinstance(text, str) else (b"[", b"{")
-    return value if sum(map(text.count, opening)) <= MOST_LEVELS else check_depth(value)  # type: ignore[arg-type]
+    if isinstance(text, str) and text.count("[") + text.count("{") <= MOST_LEVELS:
+        return value
+    return check_depth(value)
 
 
 def without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
