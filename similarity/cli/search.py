@@ -276,6 +276,8 @@ def export(
     from similarity.upkeep.audit import refuse_audit_record
 
     number, parts = part_of(part)
+    if companies and parts > 1:
+        raise InvalidInput("--part is for neighbours; --companies writes all companies")
     with opened(index) as work:
         refuse_audit_record(work.settings, file)
         live = work.index.live()

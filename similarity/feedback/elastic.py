@@ -220,10 +220,10 @@ class ElasticWorkspace:
 
     def _forget_in_lists(self, names: CompanyNames) -> int:
         """Remove the company from all lists; return the number of changes. Repeated if a list is saved meanwhile."""
-        changed = 0
+        changed, renamed = 0, dict[str, str]()
         for _ in range(MAX_ROUNDS):
             has_conflict = False
-            renamed = renamed_lists(self.lists(), names)
+            renamed = renamed_lists(self.lists(), names) | renamed  # queries have the names of the first round already
             # Rename lists last: if this call is interrupted, the next one needs the old names to change the queries.
             for hit in (
                 hit
@@ -262,7 +262,7 @@ class ElasticWorkspace:
         for look in self._listed({"kind": "look", "name": name}):
             self.add_look(replace(mapping.look_of(look["_source"]), list_name=renamed.name))
         if not self._delete(hit["_id"], **_unchanged(hit)) and self._list_document(hit["_id"]) is not None:
-            self.remove_list(renamed.name)  # its code depends on the time of the change
+            self.remove_list(renamed.name)
             return False
         self._remove_looks(name)
         return True

@@ -240,7 +240,7 @@ def _of_objects(path: Path) -> str:
     with path.open("rb") as file:
         rows = ".[] | " if file.read(1) == b"[" else ""
     is_keyed = not others and not rows and len(nested) == len(first)
-    taken = "to_entries[] | .value + {id: .key}" if is_keyed else f"{rows}. + .{json.dumps(nested[0])}"
+    taken = "to_entries[] | {id: .key} + .value" if is_keyed else f"{rows}. + .{json.dumps(nested[0])}"
     return f"; take members out of objects first: jq -c '{taken}' FILE > FLAT.jsonl"
 
 

@@ -13,7 +13,7 @@ from tests.contract.steps import add_live
 from tests.integration.elasticsearch_place import Place
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.ports import free_ports
-from tests.workspace_records import NOON, make_event, make_list, make_names, make_shortlist
+from tests.workspace_records import NOON, make_event, make_list, make_names, make_shortlist, moment
 
 pytestmark = pytest.mark.integration
 
@@ -53,19 +53,22 @@ def test_a_list_that_is_changed_while_an_erasure_renames_it_keeps_the_change(
     workspace: ElasticWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace.save_list(make_shortlist("Nike and others", "nike", "puma"))
+    workspace.save_list(make_list("runners", exclude_lists=["Nike and others"]))
     rename = workspace.save_list
 
     def renamed_too_late(saved: SavedList, *, since: str | None = None) -> bool:
         monkeypatch.undo()
         is_new = rename(saved, since=since)
-        workspace.change_list("Nike and others", lambda kept: replace(kept, question={"companies": ["puma", "asics"]}))
+        added = {"companies": ["puma", "asics"]}
+        workspace.change_list("Nike and others", lambda kept: replace(kept, question=added, saved_at=moment(9)))
         return is_new
 
     monkeypatch.setattr(workspace, "save_list", renamed_too_late)
     workspace.forget_company(make_names("nike", "Nike"))
-    [left] = workspace.lists()
+    [left] = [each for each in workspace.lists() if each.companies is not None]
     assert "nike" not in left.name.casefold()
     assert left.companies == ("puma", "asics")
+    assert workspace.saved_list("runners").question["exclude_lists"] == [left.name]
 
 
 def test_an_index_of_a_newer_release_is_refused(place: Place, workspace: ElasticWorkspace) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from similarity.company import Company
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import FeedbackEvent, UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
-from similarity.search.errors import deleted_or_named
 from similarity.search.names.index_queries import possible_ids
 from similarity.search.names.resolver import FoundCompany, Resolved, Resolver, without_description
 from similarity.search.queries.question import Question as LibraryQuestion
@@ -178,19 +178,16 @@ class SearchService:
             raise errors[0]
         return list(dict.fromkeys(each.document.id for each in found if isinstance(each, FoundCompany)))
 
-    def known_ids(self, references: Sequence[str]) -> dict[str, str]:
-        """Return, by reference, the id of the only company that has it as its id, domain, name or alias.
+    def known(self, references: Sequence[str]) -> tuple[dict[str, Company], set[str]]:
+        """Return the only company that has each reference as its id, domain, name or alias, by reference.
 
-        The id of a deleted company is known, too. Raises AmbiguousCompany if another company goes by that id.
+        Also return those of the references that are ids of deleted companies.
         """
         if len(references) > QUICKLY_NAMED:
             self._before_heavy_work()
         deleted = retry_if_retired(lambda: self._exact_resolver().deleted(references))
         resolved = self._exactly(references, max_similar_searches=0).items()
-        found = {each: one.document.company for each, one in resolved if isinstance(one, FoundCompany)}
-        for each in deleted & found.keys():
-            raise deleted_or_named(each, found[each])
-        return {each: each for each in deleted} | {each: company.id for each, company in found.items()}
+        return {each: one.document.company for each, one in resolved if isinstance(one, FoundCompany)}, deleted
 
     def _exactly(self, references: Sequence[str], *, max_similar_searches: int) -> dict[str, Resolved]:
         def run_once() -> dict[str, Resolved]:

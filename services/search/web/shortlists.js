@@ -1,6 +1,6 @@
 // Shortlists: saved lists of companies. Which hits are on one, and a dialog that compares one with a ranking or a list.
 
-import { ProblemError, ask, download } from "./ask.js";
+import { ProblemError, ask, download, isKind } from "./ask.js";
 import { button, byId, counted, el, say } from "./dom.js";
 import { countOf, judgedFor } from "./feedback.js";
 import { wordsOfFilters } from "./filters.js";
@@ -24,17 +24,17 @@ export const namesOfShortlists = () => [...shortlists.keys()];
 // Of all saved lists, those that hold companies. Among all lists the ids of a long one are left out.
 export async function keepShortlists(lists) {
   const found = lists.filter(({ size }) => typeof size === "number");
-  const whole = await Promise.all(found.map((list) => (list.companies ? list : ask(pathOf(list.name)).catch(noList))));
+  const whole = await Promise.all(found.map((list) => (list.companies ? list : ask(pathOf(list.name)).catch(unread(list)))));
   shortlists = new Map(whole.filter(Boolean).map(({ name, companies }) => [name, new Set(companies)]));
   markListed();
   if (byId("shortlist").open) showChoices(); // the page may open the list in its address before it has read all lists
 }
 
-// One list that cannot be read hides no other.
-function noList(error) {
+// One list that cannot be read hides no other; it is a list all the same, unless it is gone.
+const unread = (list) => (error) => {
   if (!(error instanceof ProblemError)) throw error;
-  return null;
-}
+  return isKind(error, "unknown-list") ? null : { ...list, companies: [] };
+};
 
 export const readShortlists = async () => keepShortlists((await ask("/lists")).lists);
 

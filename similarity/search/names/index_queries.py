@@ -53,7 +53,11 @@ def possible_ids(name: str) -> list[str]:
     exchange = WITH_EXCHANGE.fullmatch(name.strip())
     code = (exchange["code"] or exchange["country"] or "").upper() if exchange else ""
     if suffixes := [suffix for suffix, codes in CODES_OF_SUFFIX.items() if code in codes.split()]:
-        return [f"{typed.upper()}.{suffix}" for suffix in suffixes if ID_PATTERN.fullmatch(f"{typed}.{suffix}")]
+        ticker = typed.upper()
+        ids = (
+            f"{each.removesuffix(f'.{suffix}')}.{suffix}" for suffix in suffixes for each in (ticker, _classed(ticker))
+        )
+        return [each for each in dict.fromkeys(ids) if ID_PATTERN.fullmatch(each)]
     plain = "".join(character for character in typed if character.isalnum())
     return [each for each in dict.fromkeys((typed.upper(), typed.lower(), plain.upper())) if ID_PATTERN.fullmatch(each)]
 
@@ -129,7 +133,8 @@ def listed_as(index: CompanyIndex, generation: str, name: str) -> list[Company]:
     Each exchange may be meant, also if `name` has one ("TYO:7203"), because exchanges have many codes.
     """
     ticker = _without_exchange(name).upper()
-    return _with_prefix(index, generation, f"{ticker}.") if TICKER.fullmatch(ticker) else []
+    bare = with_ids(index, generation, [ticker]) if has_exchange(name) and ID_PATTERN.fullmatch(ticker) else []
+    return [*bare, *_with_prefix(index, generation, f"{ticker}.")] if TICKER.fullmatch(ticker) else bare
 
 
 def other_classes(index: CompanyIndex, generation: str, name: str) -> list[Company]:
@@ -166,6 +171,11 @@ def has_exchange(name: str) -> bool:
 def _without_exchange(name: str) -> str:
     exchange = WITH_EXCHANGE.fullmatch(name.strip())
     return exchange["after"] or exchange["before"] if exchange else name.strip()
+
+
+def _classed(ticker: str) -> str:
+    """Return a ticker with its share class as ids have it: BT-A for BT.A."""
+    return re.sub(r"\.([A-Z])$", r"-\1", ticker)
 
 
 def _with_prefix(index: CompanyIndex, generation: str, prefix: str) -> list[Company]:

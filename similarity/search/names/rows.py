@@ -26,7 +26,10 @@ LIKE_NAME = 0.85
 """If a row's name is at least this similar to a name of its website's company, no other company is searched."""
 NAMED_IN_PATH = re.compile(r"/(?:company|organization|wiki|app)/([^/?#]+)")
 OF_HANDLE = re.compile(
-    r"(?:https?://)?(?:www\.|m\.)?(?:twitter|x|facebook|instagram|tiktok)\.com/@?([\w.-]+)/?(?:[?#].*)?"
+    r"(?:https?://)?(?:www\.|m\.)?(?:twitter|x|facebook|instagram|tiktok)\.com/"
+    r"(?!(?:home|search|explore|i|p|intent|share|sharer|hashtag|pages|groups|profile\.php|login)(?:[/?#]|$))"
+    r"@?([\w.-]+)/?(?:[?#].*)?",
+    re.IGNORECASE,
 )
 WITH_COUNTRY = re.compile(r"(.*\S)\s*(?:,([^,]+)|\(([^()]+)\))")
 

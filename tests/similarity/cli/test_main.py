@@ -415,6 +415,7 @@ def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
     assert "10 pairs of 5 companies" in filled("export", "n.parquet", "-k", "2")
     assert "5 companies written to all.jsonl" in filled("export", "--companies", "all.jsonl")
     assert "5 unchanged" in filled("ingest", "all.jsonl")
+    assert "--part is for neighbours" in filled("export", "--companies", "all.jsonl", "--part", "1/2", fails=True)
     assert "name it all.jsonl" in filled("export", "--companies", "all.csv", fails=True)
     assert "pairs of part 2/3 of 5 companies" in filled("export", "n-2.parquet", "--part", "2/3")
     assert pq.read_table(filled.folder / "n.parquet").num_rows == 10

@@ -296,7 +296,7 @@ def test_all_missing_columns_are_named_at_once(tmp_path: Path) -> None:
             r"take members out of objects first: jq -c '. \+ .\"profile\"'",
         ),
         ("a.json", '[{"id": 1, "profile": {"name": "Acme"}}]', r"jq -c '\.\[\] \| \. \+ \.\"profile\"'"),
-        ("a.json", '{"acme": {"name": "Acme"}}', r"jq -c 'to_entries\[\] \| \.value \+ {id: \.key}'"),
+        ("a.json", '{"acme": {"name": "Acme"}}', r"jq -c 'to_entries\[\] \| {id: \.key} \+ \.value'"),
         ("a.csv", "CRM export;;\n", "remove lines above the column names, such as a title"),
         ("a.csv", "CRM export;\n", "if this is a title, remove the lines above the column names"),
     ],

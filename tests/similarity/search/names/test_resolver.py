@@ -176,10 +176,18 @@ def test_a_joined_word_such_as_group_is_nearer_than_a_longer_word(resolver: Reso
 
 @pytest.mark.parametrize(
     ("typed", "company_id"),
-    [("LON:ZQ", "ZQ.L"), ("ZQ LN", "ZQ.L"), ("ZQ LN Equity", "ZQ.L"), ("TSE:ZQ", "ZQ.TO"), ("NYSE:ZQ", "ZQ")],
+    [
+        ("LON:ZQ", "ZQ.L"),
+        ("LON:ZQ.L", "ZQ.L"),
+        ("LON:ZQ.A", "ZQ-A.L"),
+        ("ZQ LN", "ZQ.L"),
+        ("ZQ LN Equity", "ZQ.L"),
+        ("TSE:ZQ", "ZQ.TO"),
+        ("NYSE:ZQ", "ZQ"),
+    ],
 )
 def test_a_ticker_with_an_exchange_opens_the_listing_on_it(resolver: Resolver, typed: str, company_id: str) -> None:
-    names = {"ZQ": "Plane Makers", "ZQ.L": "Ship Yards", "ZQ.TO": "Phone Lines"}
+    names = {"ZQ": "Plane Makers", "ZQ.L": "Ship Yards", "ZQ.TO": "Phone Lines", "ZQ-A.L": "Class A"}
     resolver.index.upsert("first", [make_embedded(each, name=name) for each, name in names.items()])
     assert resolver.company(typed).document.id == company_id
 
@@ -188,7 +196,7 @@ def test_a_ticker_on_an_exchange_without_it_is_only_suggested(resolver: Resolver
     resolver.index.upsert("first", [make_embedded("ZQ", name="Plane Makers"), make_embedded("ZQ.L", name="Ship Yards")])
     with pytest.raises(UnknownCompany) as failure:
         resolver.company("ASX:ZQ")
-    assert [each.id for each in failure.value.suggestions] == ["ZQ.L"]
+    assert [each.id for each in failure.value.suggestions] == ["ZQ", "ZQ.L"]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +207,16 @@ def test_the_address_of_a_profile_stands_for_the_name_in_it(typed: str) -> None:
     assert page_name(typed) == "zork labs"
 
 
-@pytest.mark.parametrize("typed", ["linkedin.com/company/9873", "https://x.com/HP/status/12", "a.wordpress.com/HP"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "linkedin.com/company/9873",
+        "https://x.com/HP/status/12",
+        "https://x.com/home",
+        "facebook.com/pages/",
+        "a.wordpress.com/HP",
+    ],
+)
 def test_an_address_that_names_no_company_is_no_name(typed: str) -> None:
     assert page_name(typed) == ""
 
