@@ -53,7 +53,7 @@ def test_a_list_that_is_changed_while_an_erasure_renames_it_keeps_the_change(
     workspace: ElasticWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace.save_list(make_shortlist("Nike and others", "nike", "puma"))
-    workspace.save_list(make_list("runners", exclude_lists=["Nike and others"]))
+    workspace.save_list(make_list("runners", anchors=[{"company": "adidas"}], exclude_lists=["Nike and others"]))
     rename = workspace.save_list
 
     def renamed_too_late(saved: SavedList, *, since: str | None = None) -> bool:
