@@ -40,7 +40,7 @@ from .lists_schemas import (
 )
 
 MAX_QUESTION_CHARACTERS = 300_000
-"""All lists are read whenever the page opens: 200 of this length take about a second."""
+"""Of one list, as JSON."""
 MAX_LISTS = 200
 MAX_LONG_CHARACTERS = 2_000_000
 """Of all lists with more than MAX_QUESTION_SHOWN characters: 50 million made each look at the lists take 0.7 s."""
