@@ -237,6 +237,8 @@ def _of_objects(path: Path) -> str:
     nested = [name for name, value in first.items() if isinstance(value, dict) and name != "attributes"]
     if not nested:
         return ""
+    if len(nested) == len(first) and not {"id", "name", "description"}.isdisjoint(nested):
+        return '; the file is written column by column: in pandas, write it with df.to_json(FILE, orient="records")'
     with path.open("rb") as file:
         rows = ".[] | " if file.read(1) == b"[" else ""
     is_keyed = not others and not rows and len(nested) == len(first)

@@ -248,9 +248,10 @@ def test_a_table_without_a_known_column_of_names_is_told_how_to_name_it(sample: 
     expect(dialog.get_by_role("alert")).to_contain_text("its first line must name the columns")
 
 
-def test_an_excel_file_is_no_text(sample: Any, tmp_path: Path) -> None:
-    sheet, table = tmp_path / "list.xlsx", tmp_path / "list.csv"
-    sheet.write_bytes(b"PK\x03\x04...")
+@pytest.mark.parametrize(("name", "start"), [("list.xlsx", b"PK\x03\x04\x14\0"), ("list.parquet", b"PAR1\x15\0")])
+def test_a_file_that_is_not_text_is_refused(sample: Any, tmp_path: Path, name: str, start: bytes) -> None:
+    sheet, table = tmp_path / name, tmp_path / "list.csv"
+    sheet.write_bytes(start)
     table.write_text("name\nStarbucks\n")
     sample.goto("/")
     sample.get_by_role("button", name="Paste a list").click()

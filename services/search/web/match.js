@@ -103,12 +103,16 @@ const asAnchors = () => chosenIds().map((company) => ({ company, weight: 1 }));
 
 const firstBytes = (bytes) => String(new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength)));
 
-const IS_EXCEL = "This is an Excel file: save it as CSV (in Excel: CSV UTF-8), or paste its rows.";
+const IS_BINARY = "This is not a text file: save it as CSV (in Excel: CSV UTF-8), or paste its rows.";
 const IS_WINDOWS = "This file is not UTF-8, so it was read as Windows-1252. If names look wrong, save it as UTF-8 (in Excel: CSV UTF-8).";
 
-/** The text of a file, and a remark: UTF-16 if a byte order mark says so, else UTF-8, else Windows-1252 as spreadsheets write it. */
+/**
+ * The text of a file, and a remark: UTF-16 if a byte order mark says so, else UTF-8, else Windows-1252 as spreadsheets write it.
+ * The text is null if the file is not text, such as Excel or Parquet: it contains zero bytes.
+ */
 function decoded(bytes) {
   const encoding = { "255,254": "utf-16le", "254,255": "utf-16be" }[firstBytes(bytes)] ?? "utf-8";
+  if (encoding === "utf-8" && new Uint8Array(bytes).includes(0)) return [null, IS_BINARY];
   try {
     return [new TextDecoder(encoding, { fatal: true }).decode(bytes), ""];
   } catch {
@@ -123,9 +127,8 @@ export function startMatching() {
     const bytes = await target.files[0]?.arrayBuffer();
     target.value = "";
     if (!bytes) return;
-    const isZipped = firstBytes(bytes) === "80,75";
-    const [text, remark] = isZipped ? [byId("pasted").value, IS_EXCEL] : decoded(bytes);
-    byId("pasted").value = text;
+    const [text, remark] = decoded(bytes);
+    byId("pasted").value = text ?? byId("pasted").value;
     byId("paste-error").textContent = remark;
     byId("matched").hidden = true; // what was found was of another list
   });

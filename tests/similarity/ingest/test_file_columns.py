@@ -297,6 +297,7 @@ def test_all_missing_columns_are_named_at_once(tmp_path: Path) -> None:
         ),
         ("a.json", '[{"id": 1, "profile": {"name": "Acme"}}]', r"jq -c '\.\[\] \| \. \+ \.\"profile\"'"),
         ("a.json", '{"acme": {"name": "Acme"}}', r"jq -c 'to_entries\[\] \| {id: \.key} \+ \.value'"),
+        ("a.json", '{"name": {"0": "Acme"}, "text": {"0": "Steel"}}', r'df\.to_json\(FILE, orient="records"\)'),
         ("a.csv", "CRM export;;\n", "remove lines above the column names, such as a title"),
         ("a.csv", "CRM export;\n", "if this is a title, remove the lines above the column names"),
     ],
