@@ -291,6 +291,8 @@ def _check_length(kept: Mapping[str, Any], others: Sequence[int]) -> None:
     """Raise an exception if a list is too long, or too long beside `others`, the lengths of the other lists."""
     if len(kept.get("companies", ())) > MAX_EXCLUDED:
         raise InvalidInput(f"the list would have more than {MAX_EXCLUDED:,} companies; begin another list")
+    if len(kept.get("exclude", ())) > MAX_EXCLUDED:  # one given id may be two now (`_with_ids`)
+        raise InvalidInput(f"the query would exclude more than {MAX_EXCLUDED:,} companies; exclude lists instead")
     if (characters := len(json.dumps(kept))) > MAX_QUESTION_CHARACTERS:
         raise InvalidInput(
             f"the list has {characters:,} characters as JSON, and a saved one has at most "

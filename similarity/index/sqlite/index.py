@@ -194,7 +194,7 @@ class SqliteIndex:
 
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
         with self._reading(generation) as (connection, stored):
-            found = {reference: words.resolve(connection, stored, reference) for reference in references}
+            found = words.resolve(connection, stored, references)
             # A reference that resolves to nothing may be an id that damage hides: then this raises.
             self._versions(connection, stored, [reference for reference, ids in found.items() if not ids])
             return found

@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 
 from similarity.company import ID_PATTERN, Company, name_key, normalize_domain
@@ -23,21 +23,27 @@ LAST_CHARACTER = "\U0010ffff"
 WORD_WEIGHTS = "10.0, 8.0, 5.0, 1.0"
 
 
-def resolve(connection: sqlite3.Connection, generation: StoredGeneration, reference: str) -> list[str]:
-    """Return the sorted ids of the companies whose id, else domain, else name or alias is `reference`."""
-    if ID_PATTERN.fullmatch(reference):
-        row = connection.execute(
-            f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id = ?", (generation.number, reference)
-        ).fetchone()
-        if row and not checked_header(row).deleted:
-            return [reference]
-    for field, value in (("domain", _domain_key(reference)), (NAME_FIELD, filter_key(reference))):
-        documents = _with_value(connection, generation, field=field, value=value)
-        if documents:
-            companies = _companies(connection, documents)
+def resolve(
+    connection: sqlite3.Connection, generation: StoredGeneration, references: Collection[str]
+) -> dict[str, list[str]]:
+    """Return the sorted ids of the companies whose id, else domain, else name or alias is a reference, by reference."""
+    # A thousand references may be pages of one website that hundreds of companies have: read those companies once.
+    read: dict[tuple[str, str], list[str]] = {}
+
+    def ids_with(field: str, value: str) -> list[str]:
+        if (field, value) not in read:
+            documents = _with_value(connection, generation, field=field, value=value)
+            companies = _companies(connection, documents) if documents else []
             require_passing([Condition(field, any_of=(value,))], companies)
-            return sorted(company.id for company in companies)
-    return []
+            read[field, value] = sorted(company.id for company in companies)
+        return read[field, value]
+
+    def ids_of(reference: str) -> list[str]:
+        if _has_id(connection, generation, reference):
+            return [reference]
+        return ids_with("domain", _domain_key(reference)) or ids_with(NAME_FIELD, filter_key(reference))
+
+    return {reference: ids_of(reference) for reference in references}
 
 
 def find(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[Company]:
@@ -75,6 +81,14 @@ def word_query(text: str) -> str:
     distinct = dict.fromkeys(word for word in text.split() if any(character.isalnum() for character in word))
     words = [word.replace('"', '""') for word in list(distinct)[:MAX_QUERY_WORDS]]
     return " ".join(f'"{with_bigrams(word)}"' for word in words) + "*" if words else ""
+
+
+def _has_id(connection: sqlite3.Connection, generation: StoredGeneration, reference: str) -> bool:
+    if not ID_PATTERN.fullmatch(reference):
+        return False
+    query = f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id = ?"
+    row = connection.execute(query, (generation.number, reference)).fetchone()
+    return bool(row) and not checked_header(row).deleted
 
 
 def _domain_key(text: str) -> str:

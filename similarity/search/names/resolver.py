@@ -106,6 +106,7 @@ class Resolver:
         ids_of = self.index.resolve_many(self.generation.name, not_ids) if not_ids else {}
         ids_of |= self._ids_beside_names([reference for reference, ids in ids_of.items() if not ids])
         by_id = self.stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
+        candidates: dict[tuple[str, ...], tuple[Company, ...]] = {}
         searches = 0
         for reference, ids in sorted(ids_of.items(), key=lambda item: len(item[1]) == 1):
             # The company may have been deleted after `resolve_many`, so its id may be missing from `by_id`.
@@ -118,7 +119,10 @@ class Resolver:
                 searches += 1
                 resolved[reference] = self._most_similar(reference, ids, is_alone=len(distinct) == 1)
             else:
-                resolved[reference] = self._error(reference, ids, Match())
+                # A thousand references may be pages of one website: its companies are read once.
+                shown = tuple(ids[:CANDIDATES_SHOWN])
+                candidates[shown] = candidates.get(shown) or tuple(self._companies(shown))
+                resolved[reference] = self._error(reference, ids, Match(candidates=candidates[shown]))
         return {reference: resolved[reference] for reference in distinct}
 
     def with_ids(self, ids: Iterable[str]) -> dict[str, Resolved]:

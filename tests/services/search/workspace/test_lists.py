@@ -208,6 +208,17 @@ def test_an_excluded_id_that_was_deleted_stays_beside_the_company_of_that_name(
     assert workspace.saved_list("shoes").question["exclude"] == ["twin"]
 
 
+def test_exclusions_of_deleted_ids_count_against_the_limit(
+    client: TestClient, index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.search.workspace.lists.MAX_EXCLUDED", 2)
+    index.upsert("first", [company("twin", 0.2, 6), company("twin-inc", 0.2, 7, name="Twin")])
+    index.upsert("first", [DeletedCompany(id="twin", version=VERSION + 1)])
+    answer = client.put("/lists/shoes", json={"question": {**QUESTION, "exclude": ["twin", "acme"]}})
+    assert answer.status_code == 422, answer.text
+    assert "more than 2 companies" in answer.json()["detail"]
+
+
 def test_long_lists_have_a_limit_together(
     client: TestClient, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

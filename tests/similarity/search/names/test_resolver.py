@@ -1,16 +1,17 @@
 """References as people type them: tickers, names that are another company's id, names that descriptions tell."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from sqlite3 import Connection
 from typing import cast
 
 import pytest
 
-from similarity.company import EmbeddedCompany
+from similarity.company import EmbeddedCompany, SimilarCompany
 from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.protocol import CompanyIndex
-from similarity.index.sqlite import SqliteIndex
+from similarity.index.sqlite import SqliteIndex, reading, words
 from similarity.search.duplicates import WIDELY_SHARED
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.names.candidates import most_similar
@@ -449,6 +450,31 @@ def test_a_domain_of_many_unlike_companies_opens_none(resolver: Resolver) -> Non
     assert matcher.match(ListedCompany(domain="rh.com")).company is None
     assert matcher.match(ListedCompany("Wiwi ccc Ltd", "rh.com")).company == companies[2].company
     assert matcher.match(ListedCompany("Zenter Inc", "rh.com")).company == resolver.company("zen").document.company
+
+
+def test_the_companies_of_a_website_are_read_once_for_many_of_its_pages(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolver.index.upsert("first", [make_embedded(f"shop{number}", domain="shop.com") for number in range(30)])
+    reads: list[int] = []
+
+    def counted(connection: Connection, scores: Mapping[int, float]) -> list[SimilarCompany]:
+        reads.append(len(scores))
+        return reading.companies(connection, scores)
+
+    monkeypatch.setattr(words, "companies", counted)
+    get = resolver.index.get
+
+    def counted_get(generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
+        found = get(generation, ids)
+        reads.append(len(found))
+        return found
+
+    monkeypatch.setattr(resolver.index, "get", counted_get)
+    pages = [f"shop.com/{number}" for number in range(1_000)]
+    found = replace(resolver, exact=True).companies(pages, max_similar_searches=0)
+    assert {str(error).partition(" match")[0] for error in found.values()} == {"30 companies"}
+    assert sum(reads) <= 30 + 20
 
 
 def test_a_name_in_another_script_may_be_here_in_latin_letters(resolver: Resolver) -> None:
