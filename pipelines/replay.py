@@ -31,6 +31,7 @@ from pipelines.arguments import parse, same_named
 from pipelines.console import say
 from pipelines.dead_letters import REPLAYED, LetterFile, begun_at, write_to_folder
 from pipelines.file_systems import located, matches, move, open_to_read
+from pipelines.metrics import counted
 from pipelines.options import DEFAULT_DEAD_LETTERS, add_column_options, add_work_options, beam_options
 from pipelines.stream import ensure_write_target, summary
 from pipelines.transforms import Ingest
@@ -156,8 +157,8 @@ def table_of(found: Sequence[Cause]) -> Table:
     return table
 
 
-def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
-    """Print the causes of the dead letters and, unless it is a dry run, replay them.
+def run(given: argparse.Namespace, rest: Sequence[str]) -> int:
+    """Print the causes of the dead letters and, unless it is a dry run, replay them; return how many are dead again.
 
     Raises:
         SimilarityError: an option or a file is invalid.
@@ -168,10 +169,10 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     found = causes((letter for path in paths for letter in letters_in(path)), stages=stages)
     if not found:
         say(f"there are no such dead letters in {given.dead_letters}")
-        return
+        return 0
     Console(stderr=True).print(table_of(found))
     if given.dry_run:
-        return
+        return 0
     worker_settings = WorkerSettings(**same_named(given, WorkerSettings))
     known = ensure_write_target(worker_settings, os.environ, now=utc_now())
     columns = known.added_to(Columns.from_pairs(given.column, given.attribute))
@@ -184,6 +185,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
         raise InvalidInput(f"the job ended as {state}; the dead letters were not moved: run the same command again")
     set_aside(given.dead_letters, paths, stages=stages)
     say(summary(result))
+    return counted(result).get("messages_dead", 0)
 
 
 def moment(text: str) -> datetime:
@@ -195,7 +197,7 @@ def moment(text: str) -> datetime:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the options and replay."""
+    """Read the options and replay. The exit status is 1 if a message became a dead letter again."""
     parser = argparse.ArgumentParser(
         description="Process dead letters again.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
     )
@@ -207,9 +209,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_column_options(parser)
     add_work_options(parser)
     try:
-        run(*parse(parser, arguments))
+        dead = run(*parse(parser, arguments))
     except SimilarityError as error:
         sys.exit(f"refused: {error}")
+    if dead:
+        sys.exit(1)
 
 
 def _newest(of_identity: tuple[bytes, Iterable[Message]]) -> Message:

@@ -97,7 +97,10 @@ def serve(
         workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
         encoders = encoders_of(settings, index, guards.metrics)
         warm_up(index)
-        index.declare(parse_schema(filter(None, service.attributes.split(";")), service.size))
+        declared = parse_schema(filter(None, service.attributes.split(";")), service.size)
+        for warning in index.attributes().retyped_by(declared):
+            log.warning("%s", warning)
+        index.declare(declared)
         # From here on an outage of the store is logged; before, it ends the start.
         index, workspace = watched(index, Outage("the index")), watched(workspace, Outage(WORKSPACE))
         writing = writing_of(service, index, encoders, workspace, AuditRecord(audit_target(settings)))

@@ -7,7 +7,8 @@ a test keeps that list and these fields the same.
 import ipaddress
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
@@ -74,6 +75,25 @@ def _setting(
     return field(default=default, repr=not secret, metadata={"meaning": meaning, "low": low, "high": high})
 
 
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return text == "*"
+    return True
+
+
+FORMS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "hosts": (
+        re.compile(r"\*|[\w.-]+|\[[0-9A-Fa-f:.]+\]").fullmatch,
+        "a host name without scheme, port and path",
+    ),
+    "origins": (re.compile(r"\*|https?://[^/\s]+").fullmatch, "an origin without path, such as https://example.com"),
+    "proxies": (_is_network, "an IP address or a network, such as 10.0.0.0/8; the names of hosts are not looked up"),
+}
+"""The settings that are lists: whether a value is valid, and what it must be."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
     """The settings of the service. Each field is set by the environment variable SIMILARITY_SERVICE_<FIELD>.
@@ -97,10 +117,14 @@ class ServiceSettings:
     cursor_secret: str = _setting(
         "", "secret that signs cursors; processes with the same secret accept each other's cursors", secret=True
     )
-    hosts: tuple[str, ...] = _setting((), "further accepted Host headers, separated by commas; `*` accepts any")
-    origins: tuple[str, ...] = _setting((), "sites whose pages may call the API (CORS origins), separated by commas")
+    hosts: tuple[str, ...] = _setting(
+        (), "further names in the Host header, without port, separated by commas; `*` accepts any"
+    )
+    origins: tuple[str, ...] = _setting(
+        (), "sites whose pages may call the API (CORS origins), such as https://example.com, separated by commas"
+    )
     proxies: tuple[str, ...] = _setting(
-        (), "addresses of proxies whose X-Forwarded-For is trusted, separated by commas"
+        (), "addresses or networks of proxies whose X-Forwarded-For is trusted, separated by commas"
     )
     rate: float = _setting(50.0, "sustained requests a second of one caller; 0 for no limit", 0.0, 1e6)
     burst: int = _setting(100, "requests of one caller at once", 1, 10**6)
@@ -151,6 +175,9 @@ class ServiceSettings:
             value, low, high = getattr(self, each.name), each.metadata["low"], each.metadata["high"]
             if isinstance(value, int | float) and not low <= value <= high:
                 raise InvalidInput(f"{variable(each)} is {value}; it must be from {low:g} to {high:g}")
+        for name, (is_valid, form) in FORMS.items():
+            if wrong := [each for each in getattr(self, name) if not is_valid(each)]:
+                raise InvalidInput(f"{PREFIX}{name.upper()} contains {wrong[0]!r}; it must be {form}")
         if self.cursor_secret and len(self.cursor_secret) < SHORTEST_SECRET:
             raise InvalidInput(
                 f"{PREFIX}CURSOR_SECRET has {len(self.cursor_secret)} characters; use {SHORTEST_SECRET} or more"

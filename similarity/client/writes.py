@@ -94,7 +94,7 @@ class Erasure:
     remaining: tuple[str, ...] = ()
 
 
-def put(company: Company | Mapping[str, Any], *, event_time: datetime | None = None) -> Call[Written]:
+def put(company: Company | Mapping[str, Any], *, event_time: datetime | str | None = None) -> Call[Written]:
     """Add or replace a company, also given as a dict: `{"id": ..., "name": ..., "description": ...}`.
 
     `event_time`, with a zone, decides which of several changes is newer. Without it, the time of receipt decides; give
@@ -107,14 +107,19 @@ def put(company: Company | Mapping[str, Any], *, event_time: datetime | None = N
     if not isinstance(members.get("id"), str):
         raise InvalidInput("the company has no id; give one: put({'id': 'acme', 'name': ..., 'description': ...})")
     if event_time is not None:
-        members["event_time"] = event_time.isoformat()
+        members["event_time"] = _iso_text(event_time)
     return Call("PUT", path_of("companies", members["id"]), json_reader(Written), body=as_json(members))
 
 
-def delete(company_id: str, *, event_time: datetime | None = None) -> Call[Written]:
+def delete(company_id: str, *, event_time: datetime | str | None = None) -> Call[Written]:
     """Delete a company as of `event_time` (by default the time of receipt)."""
-    parameters = {"event_time": None if event_time is None else event_time.isoformat()}
+    parameters = {"event_time": None if event_time is None else _iso_text(event_time)}
     return Call("DELETE", path_of("companies", company_id, parameters=parameters), json_reader(Written))
+
+
+def _iso_text(time: datetime | str) -> str:
+    """Return a time in ISO 8601; a text is returned unchanged, for the service to check."""
+    return time if isinstance(time, str) else time.isoformat()
 
 
 def write_status(company_id: str, version: int) -> Call[WriteStatus]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
+import numpy as np
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableValue:
@@ -13,18 +15,20 @@ class UnreadableValue:
 
 
 def plain_value(value: object) -> object:
-    """Return a decimal as a number, and a date, a time or a duration as text; any other value as it is.
+    """Return a decimal as a number, a date, a time or a duration as text, an array as a list; others as they are.
 
     Dates and times are in ISO 8601; midnight without a time zone is a date. A missing date (NaT) is None.
 
     >>> plain_value(Decimal("12.50")), plain_value(Decimal("3.00")), plain_value(datetime(2020, 1, 31))
     (12.5, 3, '2020-01-31')
+    >>> plain_value(np.array(["beer", "cider"], dtype=object))
+    ['beer', 'cider']
     """
     if isinstance(value, Decimal):
         value = Decimal("nan") if value.is_snan() else value  # a signalling one cannot be converted
         return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
     if not isinstance(value, date | time | timedelta):
-        return value
+        return value.tolist() if isinstance(value, np.ndarray) else value  # pandas reads lists of Parquet as arrays
     if value != value:  # noqa: PLR0124  # NaT, which pandas makes a datetime
         return None
     if isinstance(value, timedelta):

@@ -159,16 +159,14 @@ def parse_type(name: str, text: str) -> AttributeType:
 
 
 def parse_schema(declarations: Iterable[str], size: str = "") -> AttributeSchema:
-    """Return the schema of declarations `NAME:TYPE` (see `parse_type`).
+    """Return the schema of declarations `NAME:TYPE` (see `parse_type`); the type `text` withdraws an earlier one.
 
     Raises:
         InvalidInput: a declaration is not valid.
     """
-    types = {}
-    for declaration in declarations:
-        name, _, text = declaration.partition(":")
-        types[name] = parse_type(name, text)
-    return AttributeSchema(types, size)
+    named = dict(declaration.strip().partition(":")[::2] for declaration in declarations)
+    types = {name: parse_type(name, text) for name, text in named.items() if text != TEXT}
+    return AttributeSchema(types, size, frozenset(named.keys() - types.keys()))
 
 
 def level_key(value: str) -> str:

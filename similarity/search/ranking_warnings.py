@@ -10,6 +10,8 @@ from similarity.index.numbers import number_of_cell
 from similarity.index.protocol import CompanyIndex
 from similarity.index.validation import filter_key
 from similarity.search.ranking_page import Page, PageRequest
+from similarity.search.reranking.rank import Rank
+from similarity.search.reranking.scores import knows_only_cosine
 
 ATTRIBUTES = "attributes."
 SUGGESTIONS = 5
@@ -27,11 +29,23 @@ def ranking_warnings(index: CompanyIndex, request: PageRequest, page: Page) -> l
     """Return the warnings on a page; the pages after the first have none."""
     if request.after is not None:
         return []
-    warnings = list(_unused_filters(index, request, [ranked.hit for ranked in page.hits]))
+    warnings = list(_missing_weights(request))
+    warnings += _unused_filters(index, request, [ranked.hit for ranked in page.hits])
     warnings += _ranges_of_texts(index, request)
     if not page.hits:
         warnings.append(_why_empty(index, request, page))
     return warnings
+
+
+def _missing_weights(request: PageRequest) -> Iterator[str]:
+    """Yield a warning if the model of the generation cannot rank as asked."""
+    ranker = request.generation.second_stage
+    if request.rank is Rank.COMPARABLE and (ranker is None or ranker.comparable is None):
+        order = "the cosine" if ranker is None or knows_only_cosine(ranker) else "rank=business"
+        yield (
+            f"the model has no weights for rank=comparable, so these hits are in the order of {order}; "
+            "python -m training.rank fits them (docs/training.md)"
+        )
 
 
 def _unused_filters(index: CompanyIndex, request: PageRequest, hits: Sequence[SimilarCompany]) -> Iterator[str]:

@@ -147,6 +147,20 @@ class Eraser:
             raise
         return [newest for record in running if (newest := self.index.ledger.erasure(record.id))]
 
+    def forget_running(self, searched: set[tuple[str, int]]) -> None:
+        """Remove the companies of all running erasures from the workspace; `finish` does the rest.
+
+        `searched`: ids and versions of erasures that are left out; those of this call are added.
+
+        Raises:
+            IndexUnavailable: a store does not answer.
+        """
+        for record in self.index.ledger.running_erasures():
+            if record.results and (record.id, record.version) not in searched:
+                with suppress(DamagedErasure):  # `finish` notes it
+                    self._forget(record)
+                searched.add((record.id, record.version))
+
     def _publish(self, company_id: str) -> int:
         """Publish a delete, if there is a message log, and return its version; otherwise 0."""
         if self.publish is None:

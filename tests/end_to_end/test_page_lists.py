@@ -126,6 +126,10 @@ def test_saved_lists_name_their_companies_and_what_they_are_unlike(own: Any) -> 
     own.get_by_role("dialog", name="Saved lists").get_by_text(words).wait_for()
 
 
+def anchors_of(page: Any, name: str) -> list[str]:
+    return [each["company"] for each in page.request.get(f"/lists/{name}").json()["question"]["anchors"]]
+
+
 def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
     ranking(own, "/?company=heineken&k=10")
     save_as(own, "Brewers")
@@ -134,7 +138,7 @@ def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
     expect(own).not_to_have_url(re.compile("list="))
 
 
-def test_a_list_is_not_replaced_unawares_and_can_be_put_back(own: Any) -> None:
+def test_the_question_of_a_list_is_replaced_only_by_a_second_press(own: Any) -> None:
     ranking(own, "/?company=heineken&k=10")
     save_as(own, "Drinks")
     own.get_by_role("link", name="Carlsberg A/S", exact=True).click()
@@ -143,11 +147,12 @@ def test_a_list_is_not_replaced_unawares_and_can_be_put_back(own: Any) -> None:
     expect(own.get_by_label("Name", exact=True)).to_have_value("")
     own.get_by_label("Name", exact=True).fill("Drinks")
     own.get_by_role("button", name="Save", exact=True).click()
-    toast(own, "Saved as “Drinks”, in place of another question.")
-    with own.expect_response("**/lists/Drinks"):
-        own.locator("#toast").get_by_role("button", name="Undo").click()
-    anchors = own.request.get("/lists/Drinks").json()["question"]["anchors"]
-    assert [each["company"] for each in anchors] == ["heineken"]
+    alert = own.get_by_role("dialog", name="Save this question as a list").get_by_role("alert")
+    expect(alert).to_contain_text("is the saved list of a question. Replace it with this question?")
+    assert anchors_of(own, "Drinks") == ["heineken"]
+    with own.expect_response(lambda answer: answer.request.method == "PUT"):
+        own.get_by_role("button", name="Replace it").click()
+    assert anchors_of(own, "Drinks") == ["carlsberg"]
 
 
 def test_the_same_companies_are_saved_again_under_the_name_they_had(own: Any) -> None:
@@ -168,11 +173,8 @@ def test_the_same_companies_with_another_filter_are_another_question(own: Any) -
     own.get_by_role("button", name="Save list").click()
     own.get_by_label("Name", exact=True).fill("Drinks")
     own.get_by_role("button", name="Save", exact=True).click()
-    toast(own, "Saved as “Drinks”, in place of another question.")
-    with own.expect_response("**/lists/Drinks"):
-        own.locator("#toast").get_by_role("button", name="Undo").click()
+    own.get_by_role("button", name="Replace it").wait_for()
     assert own.request.get("/lists/Drinks").json()["question"]["filters"] == []
-    own.wait_for_url(lambda url: "list=" not in url)
 
 
 def test_a_pasted_list_is_not_offered_the_name_of_the_open_one(own: Any) -> None:
@@ -182,18 +184,17 @@ def test_a_pasted_list_is_not_offered_the_name_of_the_open_one(own: Any) -> None
     expect(own.get_by_label("Name", exact=True)).to_have_value("")
 
 
-def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
+def test_a_list_is_deleted_only_if_that_is_confirmed(own: Any) -> None:
     ranking(own, "/?company=heineken&k=10")
     save_as(own, "Brewers")
     own.get_by_role("button", name="Saved lists").click()
     dialog = own.get_by_role("dialog", name="Saved lists")
+    own.once("dialog", lambda asked: asked.dismiss())
+    dialog.get_by_role("button", name="Delete Brewers").click()
+    assert anchors_of(own, "Brewers") == ["heineken"]
+    own.once("dialog", lambda asked: asked.accept())
     dialog.get_by_role("button", name="Delete Brewers").click()
     dialog.get_by_text("No list yet").wait_for()
-    dialog.get_by_role("button", name="Undo").click()
-    own.get_by_text("Brewers restored").wait_for(state="attached")
-    dialog.get_by_role("button", name="Brewers", exact=True).wait_for()
-    own.goto("/?list=Brewers")
-    own.get_by_role("heading", name="Heineken N.V.").wait_for()
 
 
 def test_a_link_to_a_list_that_is_gone_leads_on(own: Any) -> None:

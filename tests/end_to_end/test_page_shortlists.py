@@ -147,7 +147,7 @@ def test_a_list_of_companies_is_replaced_by_a_question_only_if_that_is_confirmed
     own.get_by_label("Name", exact=True).fill("Contacted")
     own.get_by_role("button", name="Save", exact=True).click()
     own.get_by_role("button", name="Replace it").click()
-    toast(own, "Saved as “Contacted”, in place of a list of companies.")
+    toast(own, "Saved as “Contacted”.")
     own.goto("/?company=heineken&exclude_list=Contacted")
     own.get_by_text("holds a query, not companies; give the name of a list of companies").wait_for()
 
@@ -163,7 +163,7 @@ def test_a_saved_question_is_replaced_by_companies_only_if_that_is_confirmed(own
     settle(own)
     assert companies_of(own, "Brewers") is None
     own.get_by_role("button", name="Replace it").click()
-    toast(own, "It replaces a question.")
+    toast(own, "1 company saved as “Brewers”.")
     assert companies_of(own, "Brewers") == ["carlsberg"]
 
 
@@ -268,17 +268,17 @@ def test_lists_that_are_read_after_one_was_opened_can_be_compared_with_it(own: A
     dialog.get_by_text("Beside the list “Clients”").wait_for()
 
 
-def test_a_deleted_list_of_companies_can_be_brought_back(own: Any) -> None:
-    keep(own, "Contacted", "carlsberg", "heineken")
+@pytest.mark.parametrize("others", [[], ["ab-inbev"]])
+def test_undoing_a_new_list_keeps_what_others_added(own: Any, others: list[str]) -> None:
     own.goto("/")
-    own.get_by_role("button", name="Saved lists").click()
-    dialog = own.get_by_role("dialog", name="Saved lists")
-    dialog.get_by_text("2 companies · saved").wait_for()
-    dialog.get_by_role("button", name="Delete Contacted").click()
-    dialog.get_by_text("No list yet").wait_for()
+    pasted(own, "heineken\ncarlsberg").get_by_role("button", name="Save as a list").click()
+    dialog = save_under(own, "Contacted")
+    assert own.request.post("/lists/Contacted/companies", data={"add": others}).ok
     dialog.get_by_role("button", name="Undo").click()
-    own.get_by_text("Contacted restored").wait_for(state="attached")
-    assert companies_of(own, "Contacted") == ["carlsberg", "heineken"]
+    expect(dialog).to_be_hidden()
+    own.wait_for_load_state("networkidle")
+    lists = own.request.get("/lists").json()["lists"]
+    assert [each["companies"] for each in lists] == ([others] if others else [])
 
 
 def test_ranking_and_list_go_along_as_excel(own: Any) -> None:

@@ -153,7 +153,8 @@ def test_a_mended_message_reaches_the_index_and_the_others_die_again(
     index: SqliteIndex, dead: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = names(dead)
-    main(command(dead, tmp_path, "--column", "name=title"))
+    with pytest.raises(SystemExit, match="1"):
+        main(command(dead, tmp_path, "--column", "name=title"))
     stored = index.get(index.live().name, ["a"])["a"]
     assert (stored.company.name, stored.version) == ("Anvils", 2 * 1_767_225_600_000_000)
     assert "2 messages: 1 applied, 1 dead" in capsys.readouterr().err

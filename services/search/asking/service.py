@@ -11,6 +11,7 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import FeedbackEvent, UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
+from similarity.search.errors import deleted_or_named
 from similarity.search.names.index_queries import possible_ids
 from similarity.search.names.resolver import FoundCompany, Resolved, Resolver, without_description
 from similarity.search.queries.question import Question as LibraryQuestion
@@ -164,19 +165,22 @@ class SearchService:
         """Return the id of each of these companies once, by its id, domain, name or alias, never by a similar name.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: a reference matches no company, or several; the message names the first
-                few such references.
+            UnknownCompany, AmbiguousCompany: a reference matches no company, or several, or also the id of a deleted
+                one; the message names the first few such references.
         """
         if len(references) > QUICKLY_NAMED:
             self._before_heavy_work()
-
-        found = self._exactly(references, max_similar_searches=MAX_SIMILAR_NAMES).values()
-        if errors := [each for each in found if not isinstance(each, FoundCompany)]:
+        resolved = self._exactly(references, max_similar_searches=MAX_SIMILAR_NAMES)
+        known = {each: one.document.company for each, one in resolved.items() if isinstance(one, FoundCompany)}
+        by_name = [each for each, company in known.items() if company.id != each]
+        for each in retry_if_retired(lambda: self._exact_resolver().deleted(by_name)):
+            resolved[each] = deleted_or_named(each, known[each])
+        if errors := [each for each in resolved.values() if not isinstance(each, FoundCompany)]:
             named = "; ".join(map(str, errors[:MAX_ERRORS_NAMED]))
             more = len(errors) - MAX_ERRORS_NAMED
             errors[0].args = (f"{named}; and {more:,} more" if more > 0 else named,)
             raise errors[0]
-        return list(dict.fromkeys(each.document.id for each in found if isinstance(each, FoundCompany)))
+        return list(dict.fromkeys(company.id for company in known.values()))
 
     def known(self, references: Sequence[str]) -> tuple[dict[str, Company], set[str]]:
         """Return the only company that has each reference as its id, domain, name or alias, by reference.
@@ -299,10 +303,7 @@ class SearchService:
         return DeclaredAttributes(types=types, size=declared.size or None)
 
     def ready(self, feedback_trouble: Callable[[], str | None] = lambda: None) -> Ready:
-        """Return the live generation, its model, and whether free text and feedback work.
-
-        Exceptions of the index are passed on.
-        """
+        """Return the live generation, its model, and whether free text and feedback work."""
 
         def answer() -> Ready:
             live = self.searcher.live()

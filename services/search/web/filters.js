@@ -7,7 +7,7 @@ import { LIMITS, RANKS, RANK_WORDS, current, go, requestFor } from "./state.js";
 
 const FEW = 6; // values of a facet that are shown before "more"
 const MOST_VALUES = 40; // of an attribute; one with more is no facet but free text
-const NEARBY = 100; // hits that the facets are taken from
+const NEARBY = 100; // hits that the facets are taken from; other values are typed
 const FIRST = ["country", "industry", "tags", "language"];
 
 let nearby = { key: "", hits: [] };
@@ -71,6 +71,8 @@ function choices(field, counts) {
   const rest = counts.length - shown.length;
   return el("div", { role: "group", "aria-label": nameOfField(field), class: "facet" }, el("h2", {}, nameOfField(field)),
     shown.map(([value, count]) => choice(field, value, count)),
+    el("input", { class: "other", placeholder: `another, not among the ${NEARBY} nearest`, "aria-label": `Another ${nameOfField(field)}`,
+      onchange: ({ target }) => { const value = target.value.trim(); if (value && !chosen.has(value)) toggle(field, value, "any_of"); } }),
     (rest > 0 || opened.has(field)) && counts.length > FEW && button(rest > 0 ? `${rest} more` : "fewer", () => {
       if (!opened.delete(field)) opened.add(field);
       showFacets();

@@ -12,7 +12,7 @@ const OF_QUESTION = "A list keeps the question: companies, filters and exclusion
 const OF_COMPANIES = "A list of companies can be excluded, downloaded and compared. Type a new name, or choose a list to add to it.";
 const MOST_NAMED = 3; // companies of a list's question
 let saving = null; // what the dialog is to save: a question, or {companies}
-let agreed = null; // the name of a list of the other kind that may be replaced
+let agreed = null; // the name of a list that may be replaced
 let last = null; // {name, about}: what was saved last, and about which companies or words
 
 export async function lookForLists() {
@@ -97,14 +97,15 @@ function askNothing() {
   byId("saving").querySelector(".primary").textContent = "Save";
 }
 
-// A list of the other kind is replaced only by a second press: what excludes or opens it would no longer work.
-function mayReplace(name, content, hasAgreed) {
-  const isOther = content && Boolean(content.companies) !== Boolean(saving.companies);
-  if (!isOther || hasAgreed) return true;
+// All users share a list, so what it holds is replaced only by a second press. Companies are added to a list of companies.
+function mayReplace(name, list, hasAgreed) {
+  const isKept = saving.companies ? list?.companies : list?.question && isSame(list.question, saving);
+  if (!list || isKept || hasAgreed) return true;
   agreed = name;
-  byId("saving-error").textContent = content.companies
-    ? `“${name}” is a list of ${counted(content.companies.length, "company", "companies")}. Replace it with this question? Links and lists that exclude it no longer work then. Or choose another name.`
-    : `“${name}” is the saved list of a question. Replace it with ${counted(saving.companies.length, "company", "companies")}? Or choose another name.`;
+  const replacing = saving.companies ? counted(saving.companies.length, "company", "companies") : "this question";
+  byId("saving-error").textContent = list.companies
+    ? `“${name}” is a list of ${counted(list.companies.length, "company", "companies")}. Replace it with ${replacing}? Links and lists that exclude it no longer work then. Or choose another name.`
+    : `“${name}” is the saved list of a question. Replace it with ${replacing}? Or choose another name.`;
   byId("saving").querySelector(".primary").textContent = "Replace it";
   return false;
 }
@@ -118,12 +119,11 @@ async function save(event) {
     await saveCompanies(name, hasAgreed);
     return;
   }
-  let replaced;
-  let kept;
+  let before;
   try {
-    replaced = await contentBefore(name);
-    if (!mayReplace(name, replaced, hasAgreed)) return;
-    kept = (await ask(pathOf(name), { method: "PUT", body: { question: saving } })).question;
+    before = await listBefore(name);
+    if (!mayReplace(name, before, hasAgreed)) return;
+    await ask(pathOf(name), { method: "PUT", body: { question: saving } });
     await look(name);
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
@@ -136,21 +136,17 @@ async function save(event) {
   const saved = stateOf(saving);
   if (JSON.stringify(saved.anchors) === JSON.stringify(current().anchors)) note({ list: name });
   else await go({ ...saved, list: name });
-  if (replaced && !(replaced.question && isSame(replaced.question, kept))) {
-    const what = replaced.question ? "another question" : "a list of companies";
-    toast(`Saved as “${name}”, in place of ${what}.`, { label: "Undo", act: () => putBack(name, replaced) });
-  } else toast(`Saved as “${name}”.`);
+  toast(`Saved as “${name}”.`);
   say(`Saved as ${name}`);
-  if (replaced?.companies) await readShortlists();
+  if (before?.companies) await readShortlists();
 }
 
 async function saveCompanies(name, hasAgreed) {
-  let replaced;
+  let before;
   let done;
   try {
-    const before = await listBefore(name); // others may have saved it since this page was opened
-    replaced = before?.question ? { question: before.question } : null;
-    if (!mayReplace(name, replaced, hasAgreed)) return;
+    before = await listBefore(name); // others may have saved it since this page was opened
+    if (!mayReplace(name, before, hasAgreed)) return;
     done = await addToShortlist(name, saving.companies, before?.companies);
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
@@ -163,25 +159,16 @@ async function saveCompanies(name, hasAgreed) {
   await openShortlist(name);
   const undo = softly(async () => {
     byId("shortlist").close();
-    if (replaced) await putBack(name, replaced);
-    else await done.undo();
+    await done.undo();
     await readShortlists();
   });
-  toast(replaced ? `${done.words} It replaces a question.` : done.words, { label: "Undo", act: undo });
+  toast(done.words, before?.question ? null : { label: "Undo", act: undo });
 }
 
 // As the service keeps them: with ids and with what is there by default.
 const isSame = (one, other) => JSON.stringify(stateOf(one)) === JSON.stringify(stateOf(other));
 
 const aboutOf = ({ anchors }) => JSON.stringify(anchors.map(({ company, text, segment }) => [company ?? text, segment]));
-
-// What can be put back: companies that were deleted cannot.
-async function contentBefore(name) {
-  const list = await listBefore(name);
-  if (!list || list.question) return list && { question: list.question };
-  const { companies } = await ask(`${pathOf(name)}/companies`);
-  return { companies: companies.filter(({ deleted }) => !deleted).map(({ id }) => id) };
-}
 
 async function listBefore(name) {
   try {
@@ -191,14 +178,6 @@ async function listBefore(name) {
     return null;
   }
 }
-
-const putBack = softly(async (name, content) => {
-  await ask(pathOf(name), { method: "PUT", body: content });
-  if (current().list === name) note({ list: "" });
-  if (content.companies) await readShortlists();
-  if (byId("lists").open) await openLists();
-  say(`${name} restored`);
-});
 
 // ---- All lists
 
@@ -268,9 +247,9 @@ function summary({ question, size, saved_at, saved_by }) {
 }
 
 const remove = softly(async (list) => {
-  const content = await contentBefore(list.name);
+  if (!confirm(`Delete “${list.name}” for everybody?`)) return;
   await ask(pathOf(list.name), { method: "DELETE" });
-  toast(`“${list.name}” deleted.`, { label: "Undo", act: () => putBack(list.name, content) });
+  say(`${list.name} deleted`);
   if (current().list === list.name) note({ list: "" });
   await openLists();
 });

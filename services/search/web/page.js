@@ -380,7 +380,11 @@ function start() {
   isWide.addEventListener("change", () => { if (answer) softly(loadMap)(loading.signal); });
   window.addEventListener("resize", lastly(150, redraw));
   document.addEventListener("row", lastly(30, ({ detail }) => spotlight(detail)));
-  document.addEventListener("key", lastly(30, () => { lookForLists(); showPairCount(); }));
+  document.addEventListener("key", lastly(30, () => {
+    if (byId("message").hasChildNodes()) load();
+    lookForLists();
+    showPairCount();
+  }));
   follow(load);
   if (!current().anchors.length && !current().list && matchMedia("(min-width: 761px)").matches) byId("search").focus();
   refresh();

@@ -59,7 +59,11 @@ export function markListed() {
 export async function addToShortlist(name, companies, listed) {
   if (!listed) {
     await ask(pathOf(name), { method: "PUT", body: { companies } });
-    return { words: `${counted(companies.length, "company", "companies")} saved as “${name}”.`, undo: () => ask(pathOf(name), { method: "DELETE" }) };
+    const undo = async () => {
+      const { size } = await change(name, { remove: companies }); // others may have added to it
+      if (!size) await ask(pathOf(name), { method: "DELETE" });
+    };
+    return { words: `${counted(companies.length, "company", "companies")} saved as “${name}”.`, undo };
   }
   const added = companies.filter((id) => !listed.includes(id));
   await change(name, { add: added });

@@ -171,7 +171,8 @@ class FeedbackService:
         return self.search.searcher.index.get(self.search.searcher.index.live().name, ids)
 
     def _id_of(self, reference: str) -> str:
-        return self.search.company(reference, exact=True).company.id
+        [company_id] = self.search.ids_of([reference])
+        return company_id
 
     def _next_moment(self, user: str) -> datetime:
         """Return the time of a user's new event: after their newest one, even if another process's clock is ahead."""

@@ -14,7 +14,7 @@ from similarity.errors import InvalidInput
 from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
 from similarity.feedback.rules import retry_if_erased
 from similarity.feedback.shortlists import WrongKindOfList, companies_of
-from similarity.search.errors import EncoderNotLoaded, deleted_or_named
+from similarity.search.errors import EncoderNotLoaded
 from similarity.search.names.resolver import Resolver, without_description
 from similarity.search.queries.level_filters import with_levels
 from similarity.search.searcher import retry_if_retired
@@ -130,11 +130,8 @@ class ListsService:
         listed = frozenset(companies_of(self.workspace.saved_list(name)))
         others = [each for each in references if each not in listed]
         known, deleted = self.search.known(others)
-        for each, company in known.items():
-            if each in deleted and company.id != each:
-                raise deleted_or_named(each, company)
-        self.search.ids_of([each for each in others if each not in known and each not in deleted])  # refuses unknown
-        return frozenset(known[each].id if each in known else each for each in references)
+        gone = {each for each in deleted if each not in known}
+        return frozenset([*references, *self.search.ids_of([each for each in others if each not in gone])])
 
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
         """Return all lists, sorted by name; very long queries and shortlists are left out of them.
@@ -244,7 +241,7 @@ class ListsService:
         kept = question.model_dump(mode="json", exclude_none=True)
         for anchor in (*kept["anchors"], *kept["negatives"]):
             if "company" in anchor:
-                anchor["company"] = self.search.company(anchor["company"], exact=True).company.id
+                [anchor["company"]] = self.search.ids_of([anchor["company"]])
         known, deleted = self.search.known(kept["exclude"])
         excluded: list[str] = []
         for each in kept["exclude"]:  # where ids have changed, both the old id and the company that goes by it now

@@ -29,7 +29,10 @@ LONGEST_SECONDS_TO_RETRY = 3600.0
 """A node may be down for hours, and each attempt rewrites files."""
 SECONDS_TO_STOP = 5.0
 REST = 10.0
-"""Rest after a round, relative to its duration: a round may rewrite the whole file, and writes wait for that."""
+"""Rest after a round, relative to its duration: a round may rewrite the whole file, and writes wait for that.
+
+Lists and notes are searched during a rest, too, so that nobody reads the names of a company for that long.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -73,16 +76,29 @@ class ErasureThread:
             if self._stopping.is_set():
                 return
             began = time.monotonic()
-            ended = self._round()
-            self._stopping.wait(REST * (time.monotonic() - began))
+            ended = self._tried(self._finish)
+            self._rest(until=time.monotonic() + REST * (time.monotonic() - began))
             pauses = None if ended else pauses or backoff(self._seconds_to_retry, LONGEST_SECONDS_TO_RETRY)
 
-    def _round(self) -> bool:
-        """Return whether the round need not be tried again."""
+    def _rest(self, *, until: float) -> None:
+        searched: set[tuple[str, int]] = set()
+        is_wanted = False
+        while (left := until - time.monotonic()) > 0 and self._wanted.wait(left) and not self._stopping.is_set():
+            self._wanted.clear()
+            is_wanted = True
+            self._tried(lambda: self._eraser.forget_running(searched))
+        if is_wanted:
+            self._wanted.set()
+
+    def _finish(self) -> None:
+        self._audit.write([])  # an erasure that could not be recorded is not finished
+        ended = self._eraser.finish()
+        self._audit.write([_entry(record) for record in ended])
+
+    def _tried(self, step: Callable[[], None]) -> bool:
+        """Return whether the step need not be tried again."""
         try:
-            self._audit.write([])  # an erasure that could not be recorded is not finished
-            ended = self._eraser.finish()
-            self._audit.write([_entry(record) for record in ended])
+            step()
         except SimilarityError as error:
             if not self._stopping.is_set():
                 log.warning("erasures wait for a store and are tried again: %s", error)

@@ -216,9 +216,8 @@ class RowMatcher:
         if misspelled:
             return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
         found |= {company.id: company for company in similar}
-        if by_website := with_website_name(
-            self.index, self.generation, core
-        ):  # wrong too often to be chosen without a check by a person
+        by_website = with_website_name(self.index, self.generation, core)
+        if by_website:  # wrong too often to be chosen without a check by a person
             problem = f"no company has that name; {by_website[0].name!r} has such a website"
             candidates = (*by_website, *most_similar(core, found.values(), self.schema))
             return Match(candidates=candidates, miss=f"{problem}: choose it, or give the website", is_described=True)
@@ -276,7 +275,8 @@ class RowMatcher:
         if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
             reason = f"{row.name!r} is only a part of the name of {match.company.name!r}; give more of the name"
             return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
-        return replace(match, how=how if len(companies) == 1 else How.SIZE)
+        others = as_large(found.values(), match.company, core, self.schema) if self.as_typed else ()
+        return replace(match, how=how if len(companies) == 1 else How.SIZE, others=others)
 
     def _by_ticker(self, row: ListedCompany) -> Match | None:
         """Return the match of a ticker without its exchange; None if no company has it, or none is sure enough.
@@ -297,9 +297,9 @@ class RowMatcher:
 
     def likely_listings(self, name: str) -> list[Company]:
         """Return the prominent companies whose website, or ticker without its exchange, is `name`."""
-        by_website = with_website_name(self.index, self.generation, core_of(name))
-        by_ticker = listed_as(self.index, self.generation, name)
-        return [each for each in (*by_website, *by_ticker) if self._is_prominent(each)]
+        core = core_of(name)
+        likely = (*with_website_name(self.index, self.generation, core), *listed_as(self.index, self.generation, name))
+        return [each for each in likely if self._is_prominent(each)]
 
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
         """Return the match with the only one of `companies`; if some are in the row's country, only these count.

@@ -68,12 +68,29 @@ def test_variables_are_read_by_the_type_of_their_setting() -> None:
         ("AT_ONCE", "25", "SIMILARITY_SERVICE_AT_ONCE is 25; it must be from 0 to 24"),
         ("OTEL", "maybe", "it must be true or false"),
         ("LOGS", "xml", "it must be one of json, text"),
+        ("PROXIES", "10.0.0.1,nginx", "PROXIES contains 'nginx'; it must be an IP address or a network"),
+        ("PROXIES", "10.0.0.0/33", "it must be an IP address or a network"),
+        ("ORIGINS", "example.com", "it must be an origin without path, such as https://example.com"),
+        ("ORIGINS", "https://example.com/", "it must be an origin without path"),
+        ("HOSTS", "https://x.example.com", "it must be a host name without scheme, port and path"),
+        ("HOSTS", "x.example.com:443", "it must be a host name without scheme, port and path"),
         ("WRITES", "on", "it must be one of direct, kafka, off"),
     ],
 )
 def test_a_bad_setting_is_refused_with_what_would_do(name: str, value: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         ServiceSettings.from_environment({f"SIMILARITY_SERVICE_{name}": value})
+
+
+def test_lists_of_names_and_addresses_are_accepted() -> None:
+    settings = ServiceSettings.from_environment(
+        {
+            "SIMILARITY_SERVICE_HOSTS": "X.example.com,search,[2001:db8::7]",
+            "SIMILARITY_SERVICE_ORIGINS": "https://example.com,http://localhost:3000",
+            "SIMILARITY_SERVICE_PROXIES": "127.0.0.1,10.0.0.0/8,2001:db8::/32",
+        }
+    )
+    assert (len(settings.hosts), len(settings.origins), len(settings.proxies)) == (3, 2, 3)
 
 
 @pytest.mark.parametrize("cores", [None, 1, 2, 8, 64])

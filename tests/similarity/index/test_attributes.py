@@ -56,7 +56,8 @@ def test_what_a_declaration_changes_for_stored_companies_is_said() -> None:
 
 
 def test_the_size_of_a_company_is_its_declared_attribute() -> None:
-    schema = parse_schema([CAPS, "employees:number"], size="market_cap")
+    schema = parse_schema([CAPS, " employees:number"], size="market_cap")
+    assert parse_schema(["staff:text"]).withdrawn == {"staff"}
     large, nano = (make_company(attributes={"market_cap": cap, "employees": 9}) for cap in ("Large Cap", "Nano Cap"))
     assert (schema.size_of(large), schema.size_of(nano), schema.size_of(make_company())) == (2, 0, None)
     assert schema.is_prominent(make_company(attributes={"market_cap": "Mega Cap"}))

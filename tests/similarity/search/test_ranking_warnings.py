@@ -12,6 +12,7 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
 from similarity.search.queries.filter_texts import parse_filters
 from similarity.search.queries.question import Anchor, Question
+from similarity.search.reranking.rank import Rank
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live
 from tests.factories import make_embedded, unit_vector
@@ -37,6 +38,12 @@ def searcher(tmp_path: Path) -> Iterator[Searcher]:
     index.upsert("first", companies)
     yield Searcher(index)
     index.close()
+
+
+def test_a_model_without_weights_for_a_ranking_says_so(searcher: Searcher) -> None:
+    answer = searcher.search(Question(anchors=[Anchor(company="a")], k=2, rank=Rank.COMPARABLE))
+    assert "no weights for rank=comparable, so these hits are in the order of the cosine" in answer.warnings[0]
+    assert searcher.search(Question(anchors=[Anchor(company="a")], k=2)).warnings == ()
 
 
 FILTERS: dict[str, tuple[list[str], list[str]]] = {

@@ -18,7 +18,7 @@ from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.searcher import Searcher
 from tests.services.search.corpus import VERSION, company
-from tests.workspace_records import make_list
+from tests.workspace_records import make_list, make_shortlist
 
 QUESTION: dict[str, Any] = {"anchors": [{"company": "acme"}], "k": 3}
 
@@ -354,6 +354,27 @@ def test_the_id_of_a_deleted_company_is_not_taken_for_the_name_of_another_one(
     assert [each["new"] for each in client.get("/lists?new=true").json()["lists"]] == [None, 3]
     answer = client.get("/lists/two/hits").json()
     assert (answer["negatives"], [each["asked"] for each in answer["misses"]]) == ([], ["acme"])
+
+
+def test_an_id_that_was_deleted_is_not_saved_as_the_company_of_that_name(
+    client: TestClient, index: SqliteIndex, workspace: SqliteWorkspace
+) -> None:
+    index.upsert("first", [company("twin", 0.2, 6), company("twin-inc", 0.2, 7, name="Twin")])
+    index.upsert("first", [DeletedCompany(id="twin", version=VERSION + 1)])
+    workspace.save_list(make_shortlist("contacted", "acme", "twin"))
+    anchored, unlike = ({"anchors": [{"company": "twin"}]}, {**QUESTION, "negatives": [{"company": "twin"}]})
+    for answer in (
+        client.put("/lists/contacted", json={"companies": ["acme", "twin"]}),
+        client.post("/lists/contacted/companies", json={"add": ["twin"]}),
+        client.put("/lists/shoes", json={"question": anchored}),
+        client.put("/lists/shoes", json={"question": unlike}),
+        client.post("/feedback", json={"anchor": "twin", "hit": "acme", "verdict": "competitor"}),
+    ):
+        assert kind(answer) == (409, "contested-name"), answer.text
+        assert "'twin' was the id of a deleted company, and twin-inc (Twin) goes by it" in answer.json()["detail"]
+    assert workspace.saved_list("contacted").companies == ("acme", "twin")
+    client.post("/lists/contacted/companies", json={"remove": ["twin"]})
+    assert workspace.saved_list("contacted").companies == ("acme",)
 
 
 def test_reading_is_enough_to_look_and_feedback_is_needed_to_save(client: TestClient) -> None:

@@ -24,7 +24,7 @@ from tests.factories import ENCODER_ID, make_embedded, make_generation
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem
 from tests.services.search.writers import NOON, bulk, client_of, direct_writing, put
-from tests.workspace_records import make_event, make_list
+from tests.workspace_records import make_event, make_list, make_shortlist
 
 SECRET = "Zyzzyva weevil breeders of Lofthellir"
 
@@ -260,6 +260,24 @@ def test_a_rest_follows_each_round_because_it_may_rewrite_the_file(
     wait_for(lambda: len(begun) > 1)
     thread.close()
     assert begun[1] - begun[0] >= 0.05 * (1 + REST)
+
+
+def test_lists_are_searched_during_a_rest(
+    broken: BrokenIndex, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.search.writes.erasing.REST", 1e6)
+    eraser = Eraser(broken, workspace)
+    thread = ErasureThread(eraser)
+    eraser.accept("acme")
+    thread.wake()
+    wait_for(lambda: state(broken) is ErasureState.DONE)
+    workspace.save_list(make_shortlist("partners", "other", "third"))
+    eraser.accept("other")
+    thread.wake()
+    wait_for(lambda: workspace.saved_list("partners").companies == ("third",))
+    assert [each.id for each in broken.ledger.running_erasures()] == ["other"]
+    thread.close()
+    assert eraser.finish()[0].forgotten["lists"] == 1
 
 
 def test_a_fault_of_ours_fails_the_erasure_and_ends_no_thread(

@@ -74,6 +74,8 @@ COMPANIES = [
     make_embedded("POU.TO", name="Paramount Resources Ltd.", attributes=SMALL),
     make_embedded("orion", name="Orion", attributes=LARGE),
     make_embedded("ORN", name="Orion Foods Inc.", attributes=LARGE),
+    make_embedded("4812.T", name="Dentsu Soken Inc", attributes=LARGE),
+    make_embedded("4324.T", name="Dentsu Group Inc.", attributes=SMALL),
     make_embedded("VOW.DE", name="Volkswagen AG", attributes=LARGE),
     make_embedded("VOW.OL", name="Vow ASA", attributes=SMALL),
     make_embedded("VOD.L", name="Vodafone Group PLC", attributes=LARGE),
@@ -396,7 +398,12 @@ def test_a_name_in_one_word_is_compared_with_names_of_several(
 
 @pytest.mark.parametrize(
     ("typed", "opened", "others"),
-    [("Prudential", "PRU.L", ["PRU"]), ("Paramount", "1724.KL", ["PGRE"]), ("ORION", "orion", ["ORN"])],
+    [
+        ("Prudential", "PRU.L", ["PRU"]),
+        ("Paramount", "1724.KL", ["PGRE"]),
+        ("ORION", "orion", ["ORN"]),
+        ("Dentsu", "4812.T", ["4324.T"]),
+    ],
 )
 def test_companies_as_large_whose_names_begin_with_the_word_are_told(
     resolver: Resolver, typed: str, opened: str, others: list[str]
