@@ -88,7 +88,10 @@ FORMS: Mapping[str, tuple[Callable[[str], object], str]] = {
         re.compile(r"\*|[\w.-]+|\[[0-9A-Fa-f:.]+\]").fullmatch,
         "a host name without scheme, port and path",
     ),
-    "origins": (re.compile(r"\*|https?://[^/\s]+").fullmatch, "an origin without path, such as https://example.com"),
+    "origins": (
+        re.compile(r"\*|https?://[a-z0-9.:\[\]_-]+").fullmatch,
+        "an origin in small letters without path, such as https://example.com",
+    ),
     "proxies": (_is_network, "an IP address or a network, such as 10.0.0.0/8; the names of hosts are not looked up"),
 }
 """The settings that are lists: whether a value is valid, and what it must be."""

@@ -266,7 +266,7 @@ class CompanyIndex(Protocol):
     def resolve(self, generation: str, reference: str) -> list[str]:
         """Return the sorted ids of the companies whose id, else domain, else name or alias equals `reference`.
 
-        Only the first of these three kinds with a match is used. Names are compared by `name_key`.
+        Only the first of these kinds with a match is used, and MAX_RESOLVED ids. Names are compared by `name_key`.
         """
 
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:

@@ -24,6 +24,8 @@ from similarity.text import NO_TEXT
 
 GENERATION_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 WRITTEN_STATES = (GenerationState.CANDIDATE, GenerationState.LIVE, GenerationState.PREVIOUS)
+MAX_RESOLVED = 300
+"""The most companies of one domain or name that `CompanyIndex.resolve` returns."""
 MAX_VERSION = 2**63 - 1
 NORM_TOLERANCE = 1e-3
 MAX_CHARACTERS_FOUND = 50_000_000

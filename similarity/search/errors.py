@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from similarity.company import Company
 from similarity.errors import InvalidInput, SimilarityError
+from similarity.index.validation import MAX_RESOLVED
 from similarity.preparation.words import MIN_CONTENT_WORDS
 
 CANDIDATES_NAMED = 10
@@ -60,7 +61,8 @@ class AmbiguousCompany(InvalidInput):
         ids = ", ".join(map(with_name, candidates[:CANDIDATES_NAMED]))
         others = count - CANDIDATES_NAMED
         more = f"; or type more of the name ({others} more)" if others > 0 else ""
-        super().__init__(f"{count} companies match {reference!r}; use one of the ids: {ids}{more}")
+        counted = f"at least {count}" if count >= MAX_RESOLVED else count
+        super().__init__(f"{counted} companies match {reference!r}; use one of the ids: {ids}{more}")
         self.reference = reference
         self.candidates = tuple(candidates)
         self.count = count

@@ -6,7 +6,7 @@ are duplicates or improbable.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from similarity.company import Company, SimilarCompany, Vector
 from similarity.index.attributes import AttributeSchema
@@ -88,7 +88,8 @@ class Page:
 
     `query_duplicates`: for each of `PageRequest.query_companies`, the ids of its duplicates. `candidates`: how many
     companies the index returned. `highest`: the highest probability of the candidates that are no duplicates; None if
-    there is no such candidate, or if hits have no probability.
+    there is no such candidate, or if hits have no probability. `is_cut`: the page is not full, although the index holds
+    further companies, because nearly all of the MAX_RANK nearest are duplicates.
     """
 
     hits: list[RankedHit]
@@ -97,6 +98,7 @@ class Page:
     approximate: bool
     candidates: int
     highest: float | None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +130,11 @@ class PageBuilder:
             remaining = _hits_after(request.after, hits, by_score=second_stage.keeps_order)
             # After a hit that is too improbable, all others are too: they are in the order of their probabilities.
             is_complete = request.min_probability is not None and len(hits) < len(merged.unique)
-            if len(remaining) > size or is_complete or len(candidates.hits) < fetch or fetch >= limit:
+            is_all = len(remaining) > size or is_complete or len(candidates.hits) < fetch
+            if is_all or fetch >= limit:
                 facts = second_stage.facts([each.unique.hit.company for each in remaining[:size]])
-                return self._page(remaining, size, merged, facts, candidates=candidates, scored=scored)
+                page = self._page(remaining, size, merged, facts, candidates=candidates, scored=scored)
+                return replace(page, is_cut=not is_all and len(remaining) < size)
             fetch = min(2 * fetch, limit)
 
     def probability_of(self, hit: SimilarCompany) -> float | None:

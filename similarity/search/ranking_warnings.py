@@ -14,6 +14,10 @@ from similarity.search.reranking.rank import Rank
 from similarity.search.reranking.scores import knows_only_cosine
 
 ATTRIBUTES = "attributes."
+CUT = (
+    "only the nearest {:,} companies are compared, and nearly all of them are a few companies under several ids, such "
+    "as companies with one description; that is why there are no further hits"
+)
 SUGGESTIONS = 5
 MIN_LIKENESS = 0.75
 """The least similarity of a suggestion (`difflib`): 'Frnace' and 'france' are .83 alike."""
@@ -26,13 +30,14 @@ NEIGHBOURS = 50
 
 
 def ranking_warnings(index: CompanyIndex, request: PageRequest, page: Page) -> list[str]:
-    """Return the warnings on a page; the pages after the first have none."""
+    """Return the warnings on a page; of the pages after the first, only whether it is cut off."""
+    warnings = [CUT.format(page.candidates)] if page.is_cut else []
     if request.after is not None:
-        return []
-    warnings = list(_missing_weights(request))
+        return warnings
+    warnings += _missing_weights(request)
     warnings += _unused_filters(index, request, [ranked.hit for ranked in page.hits])
     warnings += _ranges_of_texts(index, request)
-    if not page.hits:
+    if not page.hits and not page.is_cut:
         warnings.append(_why_empty(index, request, page))
     return warnings
 

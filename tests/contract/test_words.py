@@ -2,6 +2,7 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.index.protocol import CompanyIndex
+from similarity.index.validation import MAX_RESOLVED
 from tests.factories import make_embedded
 
 AWKWARD = (
@@ -44,6 +45,13 @@ def test_an_id_comes_before_domains_and_names(index: CompanyIndex, words: str) -
 def test_a_domain_resolves_however_it_is_written(index: CompanyIndex, words: str) -> None:
     for reference in ("apple.com", "APPLE.com", "www.apple.com", "https://www.apple.com/mac?x=1", " apple.com "):
         assert index.resolve(words, reference) == ["apple"]
+
+
+def test_of_the_companies_of_one_domain_only_some_are_resolved(index: CompanyIndex, live: str) -> None:
+    ids = {f"shop{number:03}" for number in range(MAX_RESOLVED + 5)}
+    index.upsert(live, [make_embedded(each, domain="shop.com") for each in sorted(ids)])
+    found = index.resolve(live, "shop.com")
+    assert (len(found), found, set(found) <= ids) == (MAX_RESOLVED, sorted(found), True)
 
 
 def test_a_domain_comes_before_a_name(index: CompanyIndex, words: str) -> None:

@@ -11,7 +11,7 @@ from similarity.index.elastic.documents import company_of, document_of
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
 from similarity.index.protocol import EXAMPLE_IDS, DocumentVersion, Generation, GenerationStats
-from similarity.index.validation import filter_key, storable
+from similarity.index.validation import MAX_RESOLVED, filter_key, storable
 from similarity.preparation.language import UNDECIDED
 
 MAX_LANGUAGES = 200
@@ -176,9 +176,9 @@ def _companies(cluster: Cluster, index: str, ids: Sequence[str]) -> list[Company
 
 def _searches(reference: str) -> list[Body]:
     """Return the searches for companies with the domain `reference` (if it can be one), then with that name."""
-    by_name = queries.with_name(filter_key(reference), size=MAX_CANDIDATES)
+    by_name = queries.with_name(filter_key(reference), size=MAX_RESOLVED)
     domain = _domain(reference)
-    return [queries.with_domain(domain, size=MAX_CANDIDATES), by_name] if domain else [by_name]
+    return [queries.with_domain(domain, size=MAX_RESOLVED), by_name] if domain else [by_name]
 
 
 def _by_shortest_match(hits: Sequence[Mapping[str, Any]], prefix: str) -> list[Mapping[str, Any]]:

@@ -1,5 +1,6 @@
 """Finds companies by name, domain and words in the SQLite index. Any text is allowed; there is no query syntax."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Collection, Sequence
@@ -14,10 +15,12 @@ from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.reading import companies
 from similarity.index.sqlite.rows import NAME_FIELD
 from similarity.index.sqlite.vocabulary import Vocabulary
-from similarity.index.validation import filter_key, fold, storable
+from similarity.index.validation import MAX_RESOLVED, filter_key, fold, storable
 
 MAX_MISSPELLED_WORDS = 8
 MAX_QUERY_WORDS = 12
+MAX_CHECKED = 20
+"""Companies of one value whose texts are read, to see whether they have it; of the others only the ids are read."""
 LAST_CHARACTER = "\U0010ffff"
 # The weights of name, aliases, domain and description.
 WORD_WEIGHTS = "10.0, 8.0, 5.0, 1.0"
@@ -32,10 +35,11 @@ def resolve(
 
     def ids_with(field: str, value: str) -> list[str]:
         if (field, value) not in read:
-            documents = _with_value(connection, generation, field=field, value=value)
-            companies = _companies(connection, documents) if documents else []
+            documents = _with_value(connection, generation, field=field, value=value)[:MAX_RESOLVED]
+            companies = _companies(connection, documents[:MAX_CHECKED]) if documents else []
             require_passing([Condition(field, any_of=(value,))], companies)
-            read[field, value] = sorted(company.id for company in companies)
+            ids = [company.id for company in companies]
+            read[field, value] = sorted(ids + _ids_of(connection, documents[MAX_CHECKED:]))
         return read[field, value]
 
     def ids_of(reference: str) -> list[str]:
@@ -89,6 +93,11 @@ def _has_id(connection: sqlite3.Connection, generation: StoredGeneration, refere
     query = f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id = ?"
     row = connection.execute(query, (generation.number, reference)).fetchone()
     return bool(row) and not checked_header(row).deleted
+
+
+def _ids_of(connection: sqlite3.Connection, documents: Sequence[int]) -> list[str]:
+    query = f"SELECT {HEADER_COLUMNS} FROM json_each(?) CROSS JOIN documents ON document = value"
+    return [checked_header(row).id for row in connection.execute(query, (json.dumps(documents),))] if documents else []
 
 
 def _domain_key(text: str) -> str:

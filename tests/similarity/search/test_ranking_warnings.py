@@ -1,6 +1,7 @@
 """A ranking says which filters name nothing, and why it is empty."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,22 @@ def test_an_empty_ranking_says_why(searcher: Searcher, options: dict[str, Any], 
     [warning] = ranking.warnings
     assert not ranking.hits
     assert expected in warning
+
+
+@pytest.mark.parametrize(("copies", "hits"), [(6, ["c"]), (12, [])])
+def test_a_ranking_that_copies_cut_off_says_so(
+    searcher: Searcher, monkeypatch: pytest.MonkeyPatch, copies: int, hits: list[str]
+) -> None:
+    monkeypatch.setattr("similarity.search.ranking_page.MAX_RANK", 4)
+    monkeypatch.setattr("similarity.search.ranking_page.CANDIDATES_BEYOND_MAX_RANK", 3)
+    alike = make_embedded("a", name="Alpha", domain="alpha.com")
+    named = [make_embedded(f"a{number}", name="Alpha", domain="alpha.com") for number in range(copies)]
+    searcher.index.upsert(
+        "first", [replace(each, vector=alike.vector, version=each.version + 1) for each in (alike, *named)]
+    )
+    ranking = searcher.search(Question(anchors=[Anchor(company="a")], k=3))
+    assert [each.company.id for each in ranking.hits] == hits
+    assert [each for each in ranking.warnings if each.startswith("only the nearest 7 companies are compared")]
 
 
 def test_a_ranking_of_one_company_under_several_ids_says_so(tmp_path: Path) -> None:
