@@ -18,6 +18,8 @@ def forgotten_event(event: FeedbackEvent, names: CompanyNames) -> FeedbackEvent:
     def kept(text: str) -> str:
         return "" if names.contained_in(text) else text
 
+    if not any(map(names.contained_in, (event.note, event.shown.generation, event.shown.bundle_id))):
+        return event
     shown = replace(event.shown, generation=kept(event.shown.generation), bundle_id=kept(event.shown.bundle_id))
     return replace(event, note=kept(event.note), shown=shown)
 

@@ -125,8 +125,9 @@ class SqliteWorkspace:
             return LOOKS.read(connection, "WHERE user = ? ORDER BY list_name", (user,))
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
+        with_events = names.compared == 0  # else another company of the same erasure has just been looked for
         for _ in range(MAX_COMPARISONS):
-            if self._compare_texts(names) <= FEW_TEXTS:
+            if self._compare_texts(names, with_events=with_events) <= FEW_TEXTS:
                 break
         with self._file.writing() as connection:
             connection.execute("UPDATE erasure_mark SET mark = hex(randomblob(16))")
@@ -139,7 +140,7 @@ class SqliteWorkspace:
                 notes=_forget_in_notes(connection, names),
             )
 
-    def _compare_texts(self, names: CompanyNames) -> int:
+    def _compare_texts(self, names: CompanyNames, *, with_events: bool) -> int:
         """Compare all texts with `names`, which caches the results; return the number of texts that were not cached.
 
         Long lists take minutes. Other writes are not held up meanwhile. The erasure itself then compares only the texts
@@ -147,7 +148,8 @@ class SqliteWorkspace:
         """
         before = names.compared
         with self._file.reading() as connection:
-            lists, events = LISTS.read(connection, "NOT INDEXED"), EVENTS.read(connection, "NOT INDEXED")
+            lists = LISTS.read(connection, "NOT INDEXED")
+            events = EVENTS.read(connection, "NOT INDEXED") if with_events else []
         renamed = renamed_lists(lists, names)
         for saved in lists:
             forgotten_list(saved, names, renamed)

@@ -57,30 +57,66 @@ def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
     return frozenset(_hash(key, length, phrase) for name in names for length, phrase in _phrases_of(name))
 
 
+def searched_hashes(key: bytes, company_id: str, hashes: frozenset[str]) -> frozenset[str]:
+    """Return the hashes of a company's names and of its id, which texts are searched for."""
+    return hashes | hashes_of(key, [company_id])
+
+
+class SearchedTexts:
+    """Texts, each searched once for the names of all companies that are erased together.
+
+    `names`: the hashes of each company's names. The results are remembered, because an erasure looks at each text
+    several times, at last with a lock (`feedback.sqlite`).
+    """
+
+    def __init__(self, key: bytes, names: Iterable[frozenset[str]]) -> None:
+        self._key = key
+        self._wanted = frozenset[str]().union(*names)
+        self._lengths = {int(each.partition(":")[0]) for each in self._wanted} - {NOT_IN_TEXTS}
+        self._found: dict[str, frozenset[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def hashes_in(self, text: str) -> frozenset[str]:
+        """Return the hashes of the names that a text contains."""
+        if text not in self._found:
+            spellings = {text, _WITHIN_WORD.sub("", text), _ANY_APOSTROPHE.sub("", text)}
+            self._found[text] = self._wanted.intersection(
+                _hash(self._key, len(phrase), phrase)
+                for spelling in spellings
+                for phrase in _phrases_in(words_of(spelling), self._lengths)
+            )
+        return self._found[text]
+
+
 @dataclass(frozen=True, slots=True)
 class CompanyNames:
     """The id of a company, and the hashes of its names from `hashes_of` with `key`.
 
-    `belongs_to_another`: returns whether another company has the name, too. Its results and the results for texts are
-    remembered, because an erasure looks at each text several times, at last with a lock (`feedback.sqlite`).
+    `belongs_to_another`: returns whether another company has the name, too; its results are remembered. `texts`: those
+    of an erasure of several companies; by default, texts are searched for this company alone.
     """
 
     id: str
     key: bytes = field(default=b"", repr=False)
     hashes: frozenset[str] = frozenset()
     belongs_to_another: Callable[[str], bool] = lambda _: False
+    texts: SearchedTexts | None = field(default=None, repr=False, compare=False)
     _wanted: frozenset[str] = field(init=False, repr=False, compare=False)
-    _contained: dict[str, bool] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _texts: SearchedTexts = field(init=False, repr=False, compare=False)
     _names: dict[str, bool] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_wanted", self.hashes | hashes_of(self.key, [self.id]))
+        object.__setattr__(self, "_wanted", searched_hashes(self.key, self.id, self.hashes))
+        alone = SearchedTexts(self.key, [self._wanted])
+        object.__setattr__(self, "_texts", alone if self.texts is None else self.texts)
         object.__setattr__(self, "belongs_to_another", cache(self.belongs_to_another))
 
     @property
     def compared(self) -> int:
         """Number of texts whose results are remembered."""
-        return len(self._contained) + len(self._names)
+        return len(self._texts) + len(self._names)
 
     def matches(self, reference: object) -> bool:
         """Return whether `reference` is the id, or a name that no other company has. Only ids are case-sensitive."""
@@ -99,18 +135,7 @@ class CompanyNames:
 
         A name of one word with up to three letters must have a capital in the text: "On" is a company, "on" is not.
         """
-        if text not in self._contained:
-            self._contained[text] = self._contains(text)
-        return self._contained[text]
-
-    def _contains(self, text: str) -> bool:
-        lengths = {int(each.partition(":")[0]) for each in self._wanted} - {NOT_IN_TEXTS}
-        spellings = {text, _WITHIN_WORD.sub("", text), _ANY_APOSTROPHE.sub("", text)}
-        return any(
-            _hash(self.key, len(phrase), phrase) in self._wanted
-            for spelling in spellings
-            for phrase in _phrases_in(words_of(spelling), lengths)
-        )
+        return not self._wanted.isdisjoint(self._texts.hashes_in(text))
 
     def _is_name(self, reference: str) -> bool:
         if reference not in self._names:

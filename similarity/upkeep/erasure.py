@@ -22,7 +22,7 @@ from similarity.company import DeletedCompany, EmbeddedCompany, check_stored_id,
 from similarity.errors import IndexUnavailable, SimilarityError, UnknownGeneration
 from similarity.feedback.protocol import Workspace
 from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
-from similarity.index.name_hashes import CompanyNames, hashes_of, names_of
+from similarity.index.name_hashes import CompanyNames, SearchedTexts, hashes_of, names_of, searched_hashes
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.writer_leases import WriterLease
 from similarity.search.names.index_queries import possible_ids
@@ -128,12 +128,7 @@ class Eraser:
         try:
             hidden = [record if record.results else self._hide(record) for record in running]
             waiting = [record for record in hidden if record.state is ErasureState.RUNNING]
-            looked_for: dict[str, frozenset[str]] = {}
-            for record in waiting:
-                try:
-                    looked_for[record.id] = self._forget(record)
-                except DamagedErasure as error:
-                    self._saved(replace(record, state=ErasureState.FAILED, problem=error.reason))
+            looked_for = self._forget(waiting)
             if compact and looked_for:
                 self._compact()
             for record in waiting:
@@ -155,11 +150,9 @@ class Eraser:
         Raises:
             IndexUnavailable: a store does not answer.
         """
-        for record in self.index.ledger.running_erasures():
-            if record.results and (record.id, record.version) not in searched:
-                with suppress(DamagedErasure):  # `finish` notes it
-                    self._forget(record)
-                searched.add((record.id, record.version))
+        running = [each for each in self.index.ledger.running_erasures() if each.results]
+        self._forget([each for each in running if (each.id, each.version) not in searched])
+        searched.update((each.id, each.version) for each in running)
 
     def _publish(self, company_id: str) -> int:
         """Publish a delete, if there is a message log, and return its version; otherwise 0."""
@@ -197,18 +190,33 @@ class Eraser:
             return self._saved(replace(record, results=results, state=ErasureState.FAILED, problem=DELETE_REFUSED))
         return self._saved(replace(record, results=results))
 
-    def _forget(self, record: ErasureRecord) -> frozenset[str]:
-        """Remove the company from the workspace; return the hashes of names that were searched."""
-        hashes = self.index.ledger.remembered(record.id)
-        if self.workspace is not None:
-            names = CompanyNames(
-                record.id, self.index.ledger.key(), hashes, partial(self._belongs_to_another, record.id)
-            )
-            counts = asdict(self.workspace.forget_company(names))
-            # An earlier attempt may have been interrupted.
-            total = {kind: count + record.forgotten.get(kind, 0) for kind, count in counts.items()}
-            self._saved(replace(record, forgotten=total))
-        return hashes
+    def _forget(self, records: Iterable[ErasureRecord]) -> dict[str, frozenset[str]]:
+        """Remove companies from the workspace; return the hashes of names that were searched, by id.
+
+        Left out are erasures that have ended or were replaced meanwhile: the company may have been written again.
+        """
+        ledger, hashes = self.index.ledger, dict[str, frozenset[str]]()
+        for record in records:
+            try:
+                hashes[record.id] = ledger.remembered(record.id)
+            except DamagedErasure as error:
+                self._saved(replace(record, state=ErasureState.FAILED, problem=error.reason))
+        if not hashes:
+            return {}
+        key, forgotten = ledger.key(), dict[str, frozenset[str]]()
+        texts = SearchedTexts(key, [searched_hashes(key, each, names) for each, names in hashes.items()])
+        for company_id, known in hashes.items():
+            newest = ledger.erasure(company_id)
+            if newest is None or newest.state is not ErasureState.RUNNING:
+                continue
+            if self.workspace is not None:
+                names = CompanyNames(company_id, key, known, partial(self._belongs_to_another, company_id), texts)
+                counts = asdict(self.workspace.forget_company(names))
+                # An earlier attempt may have been interrupted.
+                total = {kind: count + newest.forgotten.get(kind, 0) for kind, count in counts.items()}
+                self._saved(replace(newest, forgotten=total))
+            forgotten[company_id] = known
+        return forgotten
 
     def _compact(self) -> None:
         is_complete = self.workspace is None or self.workspace.compact()

@@ -33,6 +33,7 @@ REST = 10.0
 
 Lists and notes are searched during a rest, too, so that nobody reads the names of a company for that long.
 """
+SECONDS_BETWEEN_SEARCHES = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,11 @@ class ErasureThread:
         while (left := until - time.monotonic()) > 0 and self._wanted.wait(left) and not self._stopping.is_set():
             self._wanted.clear()
             is_wanted = True
+            began = time.monotonic()
             self._tried(lambda: self._eraser.forget_running(searched))
+            # Lists and notes that are saved while they are searched are refused, so this has rests of its own.
+            ended = time.monotonic()
+            self._stopping.wait(min(max(SECONDS_BETWEEN_SEARCHES, REST * (ended - began)), max(until - ended, 0)))
         if is_wanted:
             self._wanted.set()
 

@@ -1,9 +1,11 @@
 """Names as keyed hashes: which references and texts are recognised, and which are not."""
 
+from dataclasses import replace
+
 import pytest
 
 from similarity.company import Company
-from similarity.index.name_hashes import hashes_of, names_of
+from similarity.index.name_hashes import SearchedTexts, hashes_of, names_of, searched_hashes
 from tests.workspace_records import make_names
 
 NAMES = ("Acme, Inc.", "Nestlé", "acme.com", "阿里巴巴有限公司")
@@ -110,3 +112,25 @@ def test_hashes_depend_on_the_key_and_hold_no_word() -> None:
     hashes = hashes_of(b"one key", NAMES)
     assert hashes.isdisjoint(hashes_of(b"another key", NAMES))
     assert not any("acme" in each for each in hashes)
+
+
+def test_texts_that_are_searched_for_several_companies_give_what_each_finds_alone() -> None:
+    named = {"c1": ("Acme Tools, Inc.",), "c2": ("KelvoDrimpax", "H & M"), "c3": ("Acme",), "c4": ("阿里巴巴",)}
+    texts = [
+        "We met Acme Tools",
+        "acme again",
+        "Kelvo Drimpax fell",
+        "H and M",
+        "阿里巴巴 rose",
+        "c3 and c4",
+        "nothing",
+    ]
+    alone = {company_id: make_names(company_id, *names) for company_id, names in named.items()}
+    key = alone["c1"].key
+    shared = SearchedTexts(key, [searched_hashes(key, each.id, each.hashes) for each in alone.values()])
+    for company_id, names in alone.items():
+        together = replace(names, texts=shared)
+        assert [together.contained_in(text) for text in texts] == [names.contained_in(text) for text in texts], (
+            company_id
+        )
+    assert len(shared) == len(texts)
