@@ -168,7 +168,9 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> int:
     paths = letter_files(given.dead_letters, until=given.until)
     found = causes((letter for path in paths for letter in letters_in(path)), stages=stages)
     if not found:
-        say(f"there are no such dead letters in {given.dead_letters}")
+        is_there = FileSystems.exists(located(given.dead_letters))
+        hint = "" if is_there else ": there is no such folder; the first dead letter makes it"
+        say(f"there are no such dead letters in {given.dead_letters}{hint}")
         return 0
     Console(stderr=True).print(table_of(found))
     if given.dry_run:

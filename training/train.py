@@ -256,6 +256,11 @@ def run(settings: TrainSettings, make_task: Callable[[Processes], Task], *, outp
     """Train on the task that `make_task` returns in each process, and log where the best model is."""
     with joined_processes() as processes:
         log = say if processes.is_first else quiet
+        if (output / BEST_FOLDER).exists() and not (output / checkpoint.FOLDER).exists():
+            raise InvalidInput(
+                f"{output / BEST_FOLDER} is the model of another run, without a checkpoint to continue from; choose "
+                "another output folder, or remove that one"
+            )
         result = fit(settings, make_task(processes), output=output, processes=processes, log=log)
         if not processes.is_first:
             return

@@ -286,6 +286,8 @@ def export(
             with progress("companies", stats.companies) as on_rows:
                 written = export_companies(work.index, live, file, on_rows=on_rows)
             typer.echo(f"{written:,} companies written to {file}")
+            if options := work.index.attributes().options:
+                typer.echo(f"declared types are not in the file; to load it elsewhere, add {options}")
             return
         total = stats.companies - stats.without_vector
         with progress("companies", total // parts) as on_rows:

@@ -47,7 +47,7 @@ class Call(Generic[Answer]):
     accept: str = JSON
 
 
-def path_of(*segments: str, parameters: Parameters | None = None) -> str:
+def path_of(*segments: str | int, parameters: Parameters | None = None) -> str:
     """Return the path `/a/b?c=d` with quoted segments; parameters that are None are omitted.
 
     Raises:
@@ -58,7 +58,7 @@ def path_of(*segments: str, parameters: Parameters | None = None) -> str:
             raise InvalidInput(f"{segment!r} cannot be an id or a name in an address; give another one")
     given = {name: value for name, value in (parameters or {}).items() if value is not None}
     try:
-        path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
+        path = "".join(f"/{quote(str(segment), safe='')}" for segment in segments)
         return f"{path}?{urlencode(given, doseq=True)}" if given else path
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{error.object!a:.100} contains half a surrogate pair; remove it") from None

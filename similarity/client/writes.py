@@ -104,6 +104,8 @@ def put(company: Company | Mapping[str, Any], *, event_time: datetime | str | No
         InvalidInput: a dict has no id.
     """
     members = _members(company)
+    if isinstance(members.get("id"), int):  # a column of numbers
+        members["id"] = str(members["id"])
     if not isinstance(members.get("id"), str):
         raise InvalidInput("the company has no id; give one: put({'id': 'acme', 'name': ..., 'description': ...})")
     if event_time is not None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from shlex import quote
 
 from similarity.company import ATTRIBUTE_NAME_PATTERN, AttributeValue, Company
 from similarity.errors import InvalidInput
@@ -71,6 +72,12 @@ class AttributeSchema:
         """All declarations in one line: each `NAME:TYPE`, and the size."""
         declared = "; ".join(f"{name}:{each.text}" for name, each in sorted(self.types.items()))
         return f"{declared}; size {self.size}" if self.size else declared
+
+    @property
+    def options(self) -> str:
+        """The options of `similarity ingest` that declare this; empty if nothing is declared."""
+        declared = [f"--attribute {quote(f'{name}:{each.text}')}" for name, each in sorted(self.types.items())]
+        return " ".join([*declared, *([f"--size {self.size}"] if self.size else [])])
 
     def updated(self, other: "AttributeSchema") -> "AttributeSchema":
         """Return this schema with the declarations of `other`, which replace those of the same attributes.

@@ -76,8 +76,8 @@ class Searcher:
         self.encoders.load_in_background(live)
         return live
 
-    def search(self, question: Question | str, *, after: Position | None = None) -> Ranking:
-        """Return the ranking for `question`; if it is a str, it is the id, domain, name or alias of the only anchor.
+    def search(self, question: Question | str | int, *, after: Position | None = None) -> Ranking:
+        """Return the ranking for `question`: a Question, or the id, domain, name or alias of the only anchor.
 
         `after`: the `next` of the previous page of the same query; None for the first page.
 
@@ -89,7 +89,7 @@ class Searcher:
             InvalidInput: a company is both anchor and negative, the vectors of anchors and negatives cancel out, or a
                 segment or a level in a filter does not exist.
         """
-        query = Question(anchors=[Anchor(company=question)]) if isinstance(question, str) else question
+        query = question if isinstance(question, Question) else Question(anchors=[Anchor(company=str(question))])
 
         def run_once() -> Ranking:
             return self._ranking(query, self._generation_of(after) if after else self.live(), after)

@@ -186,7 +186,8 @@ def test_a_dry_run_only_says_what_they_died_of(
 
 def test_without_dead_letters_there_is_nothing_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(command(tmp_path / "none", tmp_path))
-    assert "there are no such dead letters" in capsys.readouterr().err
+    assert "there are no such dead letters" in (said := capsys.readouterr().err)
+    assert "there is no such folder; the first dead letter makes it" in said
 
 
 def test_a_time_needs_its_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -312,6 +312,14 @@ def test_input_that_cannot_be_used_is_refused_in_one_line(
     assert message in str(stopped.value)
 
 
+def test_a_finished_model_is_not_replaced(command: list[str], tmp_path: Path) -> None:
+    main(command)
+    before = (tmp_path / "run" / "best" / "model.safetensors").read_bytes()
+    with pytest.raises(SystemExit, match="is the model of another run, without a checkpoint to continue from"):
+        main([*command, "--seed", "7"])
+    assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() == before
+
+
 def test_classes_other_than_competitors_need_their_order(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text("text_a,text_b,label\na,b,entailment\nc,d,contradiction\n")
     with pytest.raises(SystemExit, match="the positive class among contradiction, entailment is unknown"):

@@ -421,6 +421,16 @@ def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
     assert pq.read_table(filled.folder / "n.parquet").num_rows == 10
 
 
+def test_an_export_says_how_to_declare_its_types_again(filled: Shell) -> None:
+    row = {"id": "t", "name": "T", "description": "Makes iron anvils and hammers.", "staff": 5}
+    (filled.folder / "typed.jsonl").write_text(json.dumps(row))
+    options = ("--attribute", "staff:number", "--size", "staff")
+    filled("ingest", "typed.jsonl", "--index", "typed.db", *options)
+    said = filled("export", "--companies", "again.jsonl", "--index", "typed.db")
+    assert "to load it elsewhere, add --attribute staff:number --size staff" in said
+    assert "1 unchanged" in filled("ingest", "again.jsonl", "--index", "typed.db", *options)
+
+
 def test_a_backup_is_an_index(filled: Shell) -> None:
     filled("backup", "copy.db")
     assert "replace it with --overwrite" in filled("backup", "copy.db", fails=True)

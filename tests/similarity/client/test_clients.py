@@ -50,6 +50,17 @@ def test_a_company_is_put_as_a_dict_too(call: Calls) -> None:
 
 
 @both_clients
+def test_ids_may_be_whole_numbers_as_data_frames_have_them(call: Calls) -> None:
+    written = answering(b'{"outcome": "applied", "id": "7"}')
+    with Service(written, written) as service:
+        call(client_of(service), "put", {"id": 7, "name": "Acme"}, event_time="2026-01-31T12:00:00Z")
+        call(client_of(service), "delete", 7)
+    assert [each.path for each in service.requests] == ["/companies/7"] * 2
+    body = json.loads(service.requests[0].body)
+    assert (body["id"], body["event_time"]) == ("7", "2026-01-31T12:00:00Z")
+
+
+@both_clients
 def test_attempts_at_one_call_share_their_id(call: Calls) -> None:
     with Service(hanging_up, refused(503, "overloaded"), fine(ranking("adidas"))) as service:
         assert call(client_of(service), "similar", "nike").hits

@@ -41,6 +41,13 @@ def searcher(tmp_path: Path) -> Iterator[Searcher]:
     index.close()
 
 
+def test_a_company_may_be_asked_about_by_a_number(searcher: Searcher) -> None:
+    searcher.index.upsert("first", [make_embedded("7", name="Seven")])
+    [asked] = searcher.search(7).anchors
+    assert asked.document is not None
+    assert asked.document.id == "7"
+
+
 def test_a_model_without_weights_for_a_ranking_says_so(searcher: Searcher) -> None:
     answer = searcher.search(Question(anchors=[Anchor(company="a")], k=2, rank=Rank.COMPARABLE))
     assert "no weights for rank=comparable, so these hits are in the order of the cosine" in answer.warnings[0]
