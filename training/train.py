@@ -45,7 +45,7 @@ from training.run import checkpoint
 from training.run.journal import Clock, Journal, read_journal
 from training.run.processes import Processes, joined_processes
 from training.run.task import Batches, PairTask, Task
-from training.run.trained_run import SETTINGS_FILE, start_of
+from training.run.trained_run import SETTINGS_FILE, refuse_another_run, start_of
 
 METRICS_FILE, BEST_FOLDER = "metrics.jsonl", "best"
 
@@ -93,6 +93,8 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
     start = start_of(settings.source).as_json()  # the model from which the run starts
     identity: dict[str, Any] = {"settings": settings_values(settings), "data": task.fingerprint, "start": start}
     state = checkpoint.resume(output, model, optimiser, **identity)
+    if state is None:
+        refuse_another_run(output / BEST_FOLDER, settings=identity["settings"], data=identity["data"])
     last_step, best, best_step = (state.step, state.best, state.best_step) if state else (0, None, None)
     # The journal of a new run keeps no line, not even of step 0.
     journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=last_step if state else -1)
@@ -128,8 +130,8 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
             if best is None or list(scores.values()) > best:
                 best, best_step = list(scores.values()), step
                 if processes.is_first:
-                    run_facts = {"classes": task.classes, "step": step, "scores": scores, "start": start, **task.facts}
-                    save_best(output / BEST_FOLDER, encoder, {"settings": identity["settings"], **run_facts})
+                    run_facts = {"classes": task.classes, "step": step, "scores": scores, **task.facts}
+                    save_best(output / BEST_FOLDER, encoder, {**run_facts, **identity})
         if settings.checkpoint_every and step % settings.checkpoint_every == 0 and processes.is_first:
             state = checkpoint.State(step=step, best=best, best_step=best_step, **identity)
             checkpoint.save(output, model, optimiser, state)
@@ -256,11 +258,6 @@ def run(settings: TrainSettings, make_task: Callable[[Processes], Task], *, outp
     """Train on the task that `make_task` returns in each process, and log where the best model is."""
     with joined_processes() as processes:
         log = say if processes.is_first else quiet
-        if (output / BEST_FOLDER).exists() and not (output / checkpoint.FOLDER).exists():
-            raise InvalidInput(
-                f"{output / BEST_FOLDER} is the model of another run, without a checkpoint to continue from; choose "
-                "another output folder, or remove that one"
-            )
         result = fit(settings, make_task(processes), output=output, processes=processes, log=log)
         if not processes.is_first:
             return

@@ -312,10 +312,11 @@ def test_input_that_cannot_be_used_is_refused_in_one_line(
     assert message in str(stopped.value)
 
 
-def test_a_finished_model_is_not_replaced(command: list[str], tmp_path: Path) -> None:
-    main(command)
+def test_a_finished_model_is_not_replaced_by_another_run(command: list[str], tmp_path: Path) -> None:
+    for _ in range(2):  # also without a checkpoint: a killed run is made again
+        main(command)
     before = (tmp_path / "run" / "best" / "model.safetensors").read_bytes()
-    with pytest.raises(SystemExit, match="is the model of another run, without a checkpoint to continue from"):
+    with pytest.raises(SystemExit, match="is the model of a run with other settings or pairs"):
         main([*command, "--seed", "7"])
     assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() == before
 

@@ -131,6 +131,16 @@ def listed_companies(bundle_folder: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split() if path else []
 
 
+def refuse_another_run(folder: Path, *, settings: Mapping[str, Any], data: str) -> None:
+    """Raise InvalidInput if `folder` has the model of a run with other settings or pairs."""
+    path = folder / SETTINGS_FILE
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if stored and (stored.get("settings") != json.loads(json.dumps(settings)) or stored.get("data", data) != data):
+        raise InvalidInput(
+            f"{folder} is the model of a run with other settings or pairs; choose another output folder, or remove it"
+        )
+
+
 def read_run(folder: Path) -> TrainedRun | None:
     """Return the run that wrote the model in `folder`, or None if the folder has no training.json.
 
