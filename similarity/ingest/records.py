@@ -188,8 +188,9 @@ def attribute_values(record: Record, columns: Columns) -> dict[str, object]:
     """
     nested = record.get("attributes")
     members = {str(name): value for name, value in nested.items()} if isinstance(nested, Mapping) else {}
-    declared = {column_key(name): name for name in columns.schema.types if name not in members}
-    names = {member: declared.pop(column_key(member), member) for member in members}
+    types = columns.schema.types
+    declared = {column_key(name): name for name in types if name not in members}
+    names = {each: each if each in types else declared.pop(column_key(each), each) for each in members}
     names |= {column.removeprefix(NESTED): name for name, column in columns.attributes.items() if column not in record}
     values = {names[member]: value for member, value in members.items()}
     for name, column in columns.attributes.items():

@@ -151,6 +151,15 @@ def test_attributes_are_read_as_their_declared_types(client: TestClient, index: 
     assert [each.company.attributes for each in found] == [{"cap": "Large Cap"}, {"staff": 1.2}, {"staff": 7}]
 
 
+@pytest.mark.parametrize("name", ["staff", "Staff"])
+def test_an_exact_name_is_that_attribute_beside_one_of_another_case(
+    client: TestClient, index: SqliteIndex, name: str
+) -> None:
+    index.declare(parse_schema(["Staff:number", "staff:number"]))
+    assert put(client, attributes={name: 77}).json()["warnings"] == []
+    assert stored(index).company.attributes == {name: 77}
+
+
 def test_a_delete_wins_over_what_is_older_and_repeats(client: TestClient, index: SqliteIndex) -> None:
     put(client, event_time=NOON.isoformat())
     answers = [client.delete("/companies/acme", params={"event_time": NOON.isoformat()}) for _ in range(2)]
