@@ -94,7 +94,7 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
     identity: dict[str, Any] = {"settings": settings_values(settings), "data": task.fingerprint, "start": start}
     state = checkpoint.resume(output, model, optimiser, **identity)
     if state is None:
-        refuse_another_run(output / BEST_FOLDER, settings=identity["settings"], data=identity["data"])
+        refuse_another_run(output / BEST_FOLDER, **identity)
     last_step, best, best_step = (state.step, state.best, state.best_step) if state else (0, None, None)
     # The journal of a new run keeps no line, not even of step 0.
     journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=last_step if state else -1)

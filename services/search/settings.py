@@ -83,13 +83,14 @@ def _is_network(text: str) -> bool:
     return True
 
 
+def _is_host(text: str) -> bool:
+    return bool(re.fullmatch(r"\*|[\w-]+(\.[\w-]+)*", text)) or ("/" not in text and _is_network(text))
+
+
 FORMS: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "hosts": (
-        re.compile(r"\*|[\w.-]+|\[[0-9A-Fa-f:.]+\]").fullmatch,
-        "a host name without scheme, port and path",
-    ),
+    "hosts": (_is_host, "a host name without scheme, port and path"),
     "origins": (
-        re.compile(r"\*|https?://[a-z0-9.:\[\]_-]+").fullmatch,
+        re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+").fullmatch,
         "an origin in small letters without path, such as https://example.com",
     ),
     "proxies": (_is_network, "an IP address or a network, such as 10.0.0.0/8; the names of hosts are not looked up"),

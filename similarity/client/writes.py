@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isnan
+from numbers import Integral
 from typing import Any, TypeAlias
 
 from similarity.client.call import NDJSON, Call, Reply, as_json, json_reader, lines_reader, path_of
@@ -104,7 +105,7 @@ def put(company: Company | Mapping[str, Any], *, event_time: datetime | str | No
         InvalidInput: a dict has no id.
     """
     members = _members(company)
-    if isinstance(members.get("id"), int):  # a column of numbers
+    if isinstance(members.get("id"), Integral) and not isinstance(members["id"], bool):  # a column of numbers
         members["id"] = str(members["id"])
     if not isinstance(members.get("id"), str):
         raise InvalidInput("the company has no id; give one: put({'id': 'acme', 'name': ..., 'description': ...})")
@@ -190,6 +191,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     plain = plain_value(value)
+    if isinstance(plain, list):
+        return [_plain(each) for each in plain]
     return None if isinstance(plain, float) and isnan(plain) else plain
 
 

@@ -28,7 +28,8 @@ def plain_value(value: object) -> object:
         value = Decimal("nan") if value.is_snan() else value  # a signalling one cannot be converted
         return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
     if not isinstance(value, date | time | timedelta):
-        return value.tolist() if isinstance(value, np.ndarray) else value  # pandas reads lists of Parquet as arrays
+        # pandas reads lists of Parquet as arrays.
+        return list(map(plain_value, value.tolist())) if isinstance(value, np.ndarray) else value
     if value != value:  # noqa: PLR0124  # NaT, which pandas makes a datetime
         return None
     if isinstance(value, timedelta):

@@ -172,8 +172,9 @@ def parse_schema(declarations: Iterable[str], size: str = "") -> AttributeSchema
         InvalidInput: a declaration is not valid.
     """
     named = dict(declaration.strip().partition(":")[::2] for declaration in declarations)
-    types = {name: parse_type(name, text) for name, text in named.items() if text != TEXT}
-    return AttributeSchema(types, size, frozenset(named.keys() - types.keys()))
+    parsed = {name: parse_type(name, "number" if text == TEXT else text) for name, text in named.items()}
+    types = {name: each for name, each in parsed.items() if named[name] != TEXT}
+    return AttributeSchema(types, size, frozenset(parsed.keys() - types.keys()))
 
 
 def level_key(value: str) -> str:

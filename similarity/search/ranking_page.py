@@ -134,7 +134,7 @@ class PageBuilder:
             if is_all or fetch >= limit:
                 facts = second_stage.facts([each.unique.hit.company for each in remaining[:size]])
                 page = self._page(remaining, size, merged, facts, candidates=candidates, scored=scored)
-                return replace(page, is_cut=not is_all and len(remaining) < size)
+                return replace(page, is_cut=not is_all and len(remaining) < size and len(merged.unique) < fetch // 2)
             fetch = min(2 * fetch, limit)
 
     def probability_of(self, hit: SimilarCompany) -> float | None:

@@ -151,7 +151,7 @@ class Eraser:
             IndexUnavailable: a store does not answer.
         """
         running = [each for each in self.index.ledger.running_erasures() if each.results]
-        self._forget([each for each in running if (each.id, each.version) not in searched])
+        self._forget([each for each in running if (each.id, each.version) not in searched], fail_damaged=False)
         searched.update((each.id, each.version) for each in running)
 
     def _publish(self, company_id: str) -> int:
@@ -190,17 +190,19 @@ class Eraser:
             return self._saved(replace(record, results=results, state=ErasureState.FAILED, problem=DELETE_REFUSED))
         return self._saved(replace(record, results=results))
 
-    def _forget(self, records: Iterable[ErasureRecord]) -> dict[str, frozenset[str]]:
+    def _forget(self, records: Iterable[ErasureRecord], *, fail_damaged: bool = True) -> dict[str, frozenset[str]]:
         """Remove companies from the workspace; return the hashes of names that were searched, by id.
 
-        Left out are erasures that have ended or were replaced meanwhile: the company may have been written again.
+        Left out are erasures that have ended meanwhile, because the company may have been written again, and damaged
+        ones; `fail_damaged`: the record of a damaged one becomes failed.
         """
         ledger, hashes = self.index.ledger, dict[str, frozenset[str]]()
         for record in records:
             try:
                 hashes[record.id] = ledger.remembered(record.id)
             except DamagedErasure as error:
-                self._saved(replace(record, state=ErasureState.FAILED, problem=error.reason))
+                if fail_damaged:
+                    self._saved(replace(record, state=ErasureState.FAILED, problem=error.reason))
         if not hashes:
             return {}
         key, forgotten = ledger.key(), dict[str, frozenset[str]]()
@@ -212,9 +214,12 @@ class Eraser:
             if self.workspace is not None:
                 names = CompanyNames(company_id, key, known, partial(self._belongs_to_another, company_id), texts)
                 counts = asdict(self.workspace.forget_company(names))
+                version, newest = newest.version, ledger.erasure(company_id)  # another process may have ended it
+                if newest is None or newest.state is not ErasureState.RUNNING or newest.version != version:
+                    continue
                 # An earlier attempt may have been interrupted.
                 total = {kind: count + newest.forgotten.get(kind, 0) for kind, count in counts.items()}
-                self._saved(replace(newest, forgotten=total))
+                ledger.save_erasure(replace(newest, forgotten=total))
             forgotten[company_id] = known
         return forgotten
 

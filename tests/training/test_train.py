@@ -319,6 +319,9 @@ def test_a_finished_model_is_not_replaced_by_another_run(command: list[str], tmp
     with pytest.raises(SystemExit, match="is the model of a run with other settings or pairs"):
         main([*command, "--seed", "7"])
     assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() == before
+    (tmp_path / "run" / "best" / "training.json").write_text("")
+    with pytest.raises(SystemExit, match="is damaged"):
+        main(command)
 
 
 def test_classes_other_than_competitors_need_their_order(command: list[str], tmp_path: Path) -> None:

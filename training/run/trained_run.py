@@ -131,11 +131,21 @@ def listed_companies(bundle_folder: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split() if path else []
 
 
-def refuse_another_run(folder: Path, *, settings: Mapping[str, Any], data: str) -> None:
-    """Raise InvalidInput if `folder` has the model of a run with other settings or pairs."""
+def refuse_another_run(folder: Path, *, settings: Mapping[str, Any], data: str, start: Mapping[str, Any]) -> None:
+    """Raise InvalidInput if `folder` has the model of a run with other settings, pairs or initial model.
+
+    Runs of earlier releases are compared by the settings that they have.
+    """
     path = folder / SETTINGS_FILE
-    stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if stored and (stored.get("settings") != json.loads(json.dumps(settings)) or stored.get("data", data) != data):
+    if not path.is_file():
+        return
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        kept = dict(stored["settings"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"{path} is damaged ({error}); choose another output folder, or remove {folder}") from error
+    is_other = any(kept.get(name, value) != value for name, value in json.loads(json.dumps(settings)).items())
+    if is_other or ("data" in stored and (stored["data"], stored.get("start")) != (data, start)):
         raise InvalidInput(
             f"{folder} is the model of a run with other settings or pairs; choose another output folder, or remove it"
         )

@@ -84,8 +84,10 @@ class ErasureThread:
     def _rest(self, *, until: float) -> None:
         searched: set[tuple[str, int]] = set()
         is_wanted = False
-        while (left := until - time.monotonic()) > 0 and self._wanted.wait(left) and not self._stopping.is_set():
+        while (left := until - time.monotonic()) > 0 and self._wanted.wait(left):
             self._wanted.clear()
+            if self._stopping.is_set():
+                return
             is_wanted = True
             began = time.monotonic()
             self._tried(lambda: self._eraser.forget_running(searched))

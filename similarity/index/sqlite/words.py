@@ -19,6 +19,10 @@ from similarity.index.validation import MAX_RESOLVED, filter_key, fold, storable
 
 MAX_MISSPELLED_WORDS = 8
 MAX_QUERY_WORDS = 12
+FIRST_WITH_VALUE = (
+    "SELECT document FROM lookups JOIN documents USING (document) "
+    "WHERE lookups.generation = ? AND field = ? AND value = ? ORDER BY id LIMIT ?"
+)
 MAX_CHECKED = 20
 """Companies of one value whose texts are read, to see whether they have it; of the others only the ids are read."""
 LAST_CHARACTER = "\U0010ffff"
@@ -35,7 +39,7 @@ def resolve(
 
     def ids_with(field: str, value: str) -> list[str]:
         if (field, value) not in read:
-            documents = _with_value(connection, generation, field=field, value=value)[:MAX_RESOLVED]
+            documents = _documents(connection, FIRST_WITH_VALUE, generation.number, field, value, MAX_RESOLVED)
             companies = _companies(connection, documents[:MAX_CHECKED]) if documents else []
             require_passing([Condition(field, any_of=(value,))], companies)
             ids = [company.id for company in companies]

@@ -75,6 +75,7 @@ def test_variables_are_read_by_the_type_of_their_setting() -> None:
         ("ORIGINS", "https://Example.com", "it must be an origin in small letters without path"),
         ("ORIGINS", "https://*", "it must be an origin in small letters without path"),
         ("HOSTS", "https://x.example.com", "it must be a host name without scheme, port and path"),
+        ("HOSTS", "x.example.com.", "it must be a host name without scheme, port and path"),
         ("HOSTS", "x.example.com:443", "it must be a host name without scheme, port and path"),
         ("WRITES", "on", "it must be one of direct, kafka, off"),
     ],
@@ -87,12 +88,12 @@ def test_a_bad_setting_is_refused_with_what_would_do(name: str, value: str, mess
 def test_lists_of_names_and_addresses_are_accepted() -> None:
     settings = ServiceSettings.from_environment(
         {
-            "SIMILARITY_SERVICE_HOSTS": "X.example.com,search,[2001:db8::7]",
-            "SIMILARITY_SERVICE_ORIGINS": "https://example.com,http://localhost:3000",
+            "SIMILARITY_SERVICE_HOSTS": "X.example.com,search,2001:db8::7",
+            "SIMILARITY_SERVICE_ORIGINS": "https://example.com,http://localhost:3000,null,capacitor://localhost",
             "SIMILARITY_SERVICE_PROXIES": "127.0.0.1,10.0.0.0/8,2001:db8::/32",
         }
     )
-    assert (len(settings.hosts), len(settings.origins), len(settings.proxies)) == (3, 2, 3)
+    assert (len(settings.hosts), len(settings.origins), len(settings.proxies)) == (3, 4, 3)
 
 
 @pytest.mark.parametrize("cores", [None, 1, 2, 8, 64])
