@@ -1,12 +1,14 @@
 """Small workspace records for tests: every field has a plain default, and a test names only what it is about."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from similarity.feedback.protocol import FeedbackEvent, SavedList, Verdict
-from similarity.index.name_hashes import CompanyNames, hashes_of
+from similarity.feedback.protocol import FeedbackEvent, Forgotten, SavedList, Verdict, Workspace
+from similarity.index.name_hashes import ErasedCompanies, hashes_of
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
+KEY = b"a key of 32 bytes, as an index's"
 
 
 def moment(microseconds: int) -> datetime:
@@ -40,7 +42,17 @@ def make_shortlist(name: str = "contacted", /, *companies: str, by: str = "ann",
     return SavedList(name=name, question={"companies": list(companies)}, saved_by=by, saved_at=at)
 
 
-def make_names(company_id: str, /, *names: str, anothers: tuple[str, ...] = ()) -> CompanyNames:
-    """What a company is recognised by; another company goes by `anothers` too."""
-    key = b"a key of 32 bytes, as an index's"
-    return CompanyNames(company_id, key, hashes_of(key, names), lambda name: name in anothers)
+def make_names(company_id: str, /, *names: str, anothers: tuple[str, ...] = ()) -> ErasedCompanies:
+    """One erased company; another company has the names `anothers`, too."""
+    return make_erased({company_id: names}, anothers=anothers)
+
+
+def make_erased(named: Mapping[str, Sequence[str]], /, *, anothers: tuple[str, ...] = ()) -> ErasedCompanies:
+    """Companies that are erased together, with their names by id; other companies have the names `anothers`, too."""
+    hashes = {company_id: hashes_of(KEY, names) for company_id, names in named.items()}
+    return ErasedCompanies(KEY, hashes, lambda _, name: name in anothers)
+
+
+def forget(workspace: Workspace, company_id: str, /, *names: str, anothers: tuple[str, ...] = ()) -> Forgotten:
+    """Erase one company from a workspace."""
+    return workspace.forget_companies(make_names(company_id, *names, anothers=anothers))[company_id]

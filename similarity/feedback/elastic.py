@@ -4,29 +4,39 @@ A read refreshes its index first, so that it sees all earlier writes of all proc
 people write verdicts and lists rarely. A write that saves a document gives its id, so it can be repeated if its
 response is lost (`Cluster.retrying`). Deletes and conditional changes are sent only once.
 
-There are no transactions, so the mark of erasures is compared after a save: an erasure changes the mark before it
-searches. If the mark is the same, an erasure that comes later finds the saved document; otherwise the save is undone.
+There are no transactions. An erasure changes its mark before it searches, and writes every list, also those that stay
+as they are. A save that replaces a list reads the list, compares the mark, and writes only if the list is unchanged:
+if an erasure has searched the list meanwhile, it writes nothing. A save of a new document compares the mark after the
+write: if it is the same, an erasure that comes later finds the document; otherwise the document is deleted again.
 """
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from elasticsearch import Elasticsearch
+
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.feedback import elastic_mapping as mapping
-from similarity.feedback.forgetting import forgotten_event, forgotten_list, renamed_lists
-from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, UnknownList
+from similarity.feedback.forgetting import (
+    counts_by_company,
+    forgotten_event,
+    forgotten_list,
+    forgotten_look,
+    renamed_lists,
+)
+from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList
 from similarity.feedback.rules import erased_meanwhile, page_sizes, same_or_conflict, unknown_list
 from similarity.index.elastic import ElasticSettings
 from similarity.index.elastic.compaction import compact as compact_index
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.documents import document_id
 from similarity.index.elastic.mapping import Body, small_index
-from similarity.index.name_hashes import CompanyNames
+from similarity.index.name_hashes import ErasedCompanies
 
 PAGE_EVENTS = 500
 PAGE_LISTS = 50  # fewer, because the query of one list may have 10,000 companies
@@ -69,7 +79,7 @@ class ElasticWorkspace:
         self._make_ready()
         self._cluster.refresh(self._feedback)
         for size in page_sizes():
-            query = mapping.events_query(company=company, user=user, before=before, size=size)
+            query = mapping.events_query(companies=[company] if company else [], user=user, before=before, size=size)
             hits = self._cluster.search(self._feedback, query)["hits"]["hits"]
             page = [mapping.event_of(hit["_source"]) for hit in hits]
             yield from page
@@ -78,27 +88,30 @@ class ElasticWorkspace:
             before = page[-1].place
 
     def save_list(self, saved: SavedList, *, since: str | None = None) -> bool:
-        self._make_ready()
-        return self._write(document_id("list", saved.name), mapping.list_source(saved), since)
+        key, source = document_id("list", saved.name), mapping.list_source(saved)
+        for _ in range(MAX_ROUNDS):
+            hit = self._list_hit(key, since)
+            if hit is None and self._write(key, source, since, op_type="create"):
+                return True
+            # Repeated, this finds its own first attempt, and replaces it by the same.
+            if hit is not None and self._replace(self._lists, hit, source, client=self._cluster.retrying):
+                return False
+        raise _always_changed(saved.name)
 
     def change_list(
         self, name: str, change: Callable[[SavedList], SavedList], *, since: str | None = None
     ) -> SavedList:
         for _ in range(MAX_ROUNDS):
-            hit = next(self._listed({"kind": "list", "name": name}), None)
+            hit = self._list_hit(document_id("list", name), since)
             if hit is None:
                 raise unknown_list(name)
-            known = mapping.list_of(hit["_source"])
-            changed = change(known)
+            changed = change(mapping.list_of(hit["_source"]))
             if self._replace(self._lists, hit, mapping.list_source(changed)):
-                if self._is_erased(since):
-                    self._take_out(name, set(changed.companies or ()) - set(known.companies or ()))
-                    raise erased_meanwhile()
                 return changed
-        raise IndexUnavailable(f"the list {name!r} is changed by others all the time; send the change again")
+        raise _always_changed(name)
 
     def lists(self) -> list[SavedList]:
-        return [mapping.list_of(hit["_source"]) for hit in self._listed({"kind": "list"})]
+        return [mapping.list_of(hit["_source"]) for hit in self._listed("list")]
 
     def list_lengths(self) -> dict[str, int]:
         return {saved.name: len(json.dumps(saved.question)) for saved in self.lists()}
@@ -116,7 +129,7 @@ class ElasticWorkspace:
         self._remove_looks(name)
 
     def _remove_looks(self, name: str) -> None:
-        while looks := list(self._listed({"kind": "look", "name": name})):
+        while looks := list(self._listed("look", name=[name])):
             for look in looks:
                 self._delete(look["_id"])
 
@@ -130,17 +143,18 @@ class ElasticWorkspace:
         return None if source is None else mapping.look_of(source)
 
     def looks(self, user: str) -> list[Look]:
-        return [mapping.look_of(hit["_source"]) for hit in self._listed({"kind": "look", "user": user})]
+        return [mapping.look_of(hit["_source"]) for hit in self._listed("look", user=[user])]
 
-    def forget_company(self, names: CompanyNames) -> Forgotten:
+    def forget_companies(self, companies: ErasedCompanies) -> dict[str, Forgotten]:
         self._make_ready()
         # The mark must change before the search; see the module's docstring.
         self._write(MARK_DOCUMENT, {"kind": "erasure mark", "name": secrets.token_hex(16)})
-        return Forgotten(
-            events=self._forget_events(names.id),
-            lists=self._forget_in_lists(names),
-            looks=self._forget_in_looks(names.id),
-            notes=self._forget_in_notes(names),
+        return counts_by_company(
+            companies,
+            events=self._forget_events(companies),
+            lists=self._forget_in_lists(companies),
+            looks=self._forget_in_looks(companies),
+            notes=self._forget_in_notes(companies),
         )
 
     def compact(self) -> bool:
@@ -187,12 +201,28 @@ class ElasticWorkspace:
         self._make_ready()
         return self._cluster.documents(self._lists, [key], vectors=False).get(key)
 
-    def _listed(self, terms: Body) -> Iterator[Mapping[str, Any]]:
-        """Yield the hits of all lists or looks with these field values, in the order of the lists' names."""
+    def _list_hit(self, key: str, since: str | None) -> Mapping[str, Any] | None:
+        """Return the newest version of a list, as a hit of a search; None if it does not exist.
+
+        Raises ErasedMeanwhile if there was an erasure after the mark `since`.
+        """
+        self._make_ready()
+        with self._cluster.explained():
+            hit = self._cluster.retrying.options(ignore_status=NOT_FOUND).get(index=self._lists, id=key)
+        if "error" in hit:
+            raise self._cluster.problem(hit.meta.status, hit["error"])
+        if self._is_erased(since):
+            raise erased_meanwhile()
+        return hit.body if hit["found"] else None
+
+    def _listed(self, kind: str, **terms: Collection[str]) -> Iterator[Mapping[str, Any]]:
+        """Yield the hits of all lists or looks with one of the values in each field, in the order of lists' names."""
         self._make_ready()
         self._cluster.refresh(self._lists)
         query: Body = {
-            "query": {"bool": {"filter": [{"term": {field: value}} for field, value in terms.items()]}},
+            "query": {
+                "bool": {"filter": [{"term": {"kind": kind}}, *({"terms": {each: terms[each]}} for each in terms)]}
+            },
             "sort": [{"name": "asc"}, {"user": "asc"}],
             "size": PAGE_LISTS,
             "seq_no_primary_term": True,
@@ -208,49 +238,59 @@ class ElasticWorkspace:
             client = self._cluster.client.options(ignore_status=(NOT_FOUND, CONFLICT))
             return client.delete(index=self._lists, id=key, **unchanged).meta.status not in {NOT_FOUND, CONFLICT}
 
-    def _forget_events(self, company_id: str) -> int:
-        """Delete all events about the company; return their number."""
-        deleted = 0
+    def _forget_events(self, companies: ErasedCompanies) -> Counter[str]:
+        """Delete all events about the companies; return their numbers by company."""
+        deleted = Counter[str]()
         self._cluster.refresh(self._feedback)
-        query = {**mapping.events_query(company=company_id, size=PAGE_EVENTS), "_source": False}
+        query = {**mapping.events_query(companies=companies.ids, size=PAGE_EVENTS), "_source": ["anchor", "hit"]}
         for page in self._cluster.pages(self._feedback, query):
             self._cluster.bulk(self._feedback, [{"delete": {"_id": hit["_id"]}} for hit in page])
-            deleted += len(page)
+            deleted.update(each for hit in page for each in hit["_source"].values() if each in companies.ids)
         return deleted
 
-    def _forget_in_lists(self, names: CompanyNames) -> int:
-        """Remove the company from all lists; return the number of changes. Repeated if a list is saved meanwhile."""
-        changed, renamed = 0, dict[str, str]()
+    def _forget_in_lists(self, companies: ErasedCompanies) -> Counter[str]:
+        """Remove the companies from all lists, and write every list; return the numbers of changes by company.
+
+        Repeated if a list is saved meanwhile.
+        """
+        changed, renamed, written = Counter[str](), dict[str, str](), set[str]()
         for _ in range(MAX_ROUNDS):
             has_conflict = False
-            renamed = renamed_lists(self.lists(), names) | renamed  # queries have the names of the first round already
+            renamed = renamed_lists(self.lists(), companies) | renamed  # queries have these names since the first round
             # Rename lists last: if this call is interrupted, the next one needs the old names to change the queries.
             for hit in (
                 hit
                 for is_renamed in (False, True)
-                for hit in self._listed({"kind": "list"})
+                for hit in self._listed("list")
                 if (hit["_source"]["name"] in renamed) is is_renamed
             ):
                 saved = mapping.list_of(hit["_source"])
-                cleaned = forgotten_list(saved, names, renamed)
-                if cleaned is saved:
+                cleaned, found = forgotten_list(saved, companies, renamed)
+                if cleaned is saved and hit["_id"] in written:
                     continue
                 if cleaned is None:
-                    with suppress(UnknownList):
-                        self.remove_list(saved.name)
+                    is_written = self._remove(hit)
                 elif cleaned.name != saved.name:
-                    if has_conflict or not self._rename(hit, cleaned):
-                        has_conflict = True
-                        continue
-                elif not self._replace(self._lists, hit, mapping.list_source(cleaned)):
+                    is_written = not has_conflict and self._rename(hit, cleaned)
+                else:
+                    is_written = self._replace(self._lists, hit, mapping.list_source(cleaned))
+                if is_written:
+                    written.add(hit["_id"])
+                    changed.update(found)
+                else:
                     has_conflict = True
-                    continue
-                changed += 1
             if not has_conflict:
                 return changed
         raise IndexUnavailable(
-            f"{names.id} is not erased from all lists, because lists were saved at the same time; erase it again"
+            "lists were saved all the time, so companies are not erased from all of them; erase them again"
         )
+
+    def _remove(self, hit: Mapping[str, Any]) -> bool:
+        """Remove the list of a hit and its looks. If the list was changed after the search, return False."""
+        if not self._delete(hit["_id"], **_unchanged(hit)) and self._list_document(hit["_id"]) is not None:
+            return False
+        self._remove_looks(hit["_source"]["name"])
+        return True
 
     def _rename(self, hit: Mapping[str, Any], renamed: SavedList) -> bool:
         """Rename the list of a hit and its looks. If the list was changed after the search, return False.
@@ -259,83 +299,76 @@ class ElasticWorkspace:
         """
         name = hit["_source"]["name"]
         self.save_list(renamed)
-        for look in self._listed({"kind": "look", "name": name}):
+        for look in self._listed("look", name=[name]):
             self.add_look(replace(mapping.look_of(look["_source"]), list_name=renamed.name))
-        if not self._delete(hit["_id"], **_unchanged(hit)) and self._list_document(hit["_id"]) is not None:
+        if not self._remove(hit):
             self.remove_list(renamed.name)
             return False
-        self._remove_looks(name)
         return True
 
     def _is_erased(self, since: str | None) -> bool:
         """Return whether an erasure began to search after the mark `since`."""
         return since is not None and self.erasure_mark() != since
 
-    def _take_out(self, name: str, companies: Collection[str]) -> None:
-        """Take companies off a shortlist, if it still exists."""
-
-        def without(saved: SavedList) -> SavedList:
-            return replace(
-                saved, question={"companies": [id_ for id_ in saved.companies or () if id_ not in companies]}
-            )
-
-        with suppress(UnknownList):
-            self.change_list(name, without)
-
-    def _write(self, key: str, source: Body, since: str | None = None) -> bool:
-        """Write a list, a look or the mark; return whether it is new.
+    def _write(self, key: str, source: Body, since: str | None = None, **parameters: Any) -> bool:
+        """Write a new list, a look or the mark; return whether it is new.
 
         Raises ErasedMeanwhile if there was an erasure after the mark `since`; the written document is then deleted.
         """
         with self._cluster.explained():
-            answer = self._cluster.retrying.index(index=self._lists, id=key, document=source)
-        if self._is_erased(since):
-            written = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
-            with self._cluster.explained():
-                # A newer version was saved by another user, or lacks the company already: it stays.
-                client = self._cluster.client.options(ignore_status=[CONFLICT, NOT_FOUND])
-                client.delete(index=self._lists, id=key, **written)
+            client = self._cluster.retrying.options(ignore_status=CONFLICT)
+            answer = client.index(index=self._lists, id=key, document=source, **parameters)
+        if answer.meta.status != CONFLICT and self._is_erased(since):
+            # If it is not unchanged, another user has replaced it meanwhile, or it lacks the company already.
+            self._delete(key, **_unchanged(answer.body))
             raise erased_meanwhile()
-        return bool(answer["result"] == "created")
+        return bool(answer.meta.status != CONFLICT and answer["result"] == "created")
 
-    def _forget_in_notes(self, names: CompanyNames) -> int:
-        """Empty the free texts of events that contain a name of the company; return the number of changed events.
+    def _forget_in_notes(self, companies: ErasedCompanies) -> Counter[str]:
+        """Empty the free texts of events that contain a name; return the numbers of changed events by company.
 
         Free texts are not indexed, so every event is read.
         """
         query = {**mapping.events_query(size=PAGE_EVENTS), "seq_no_primary_term": True}
-        cleared = 0
+        cleared = Counter[str]()
         self._cluster.refresh(self._feedback)
         for hit in chain.from_iterable(self._cluster.pages(self._feedback, query)):
-            event = mapping.event_of(hit["_source"])
-            cleaned = forgotten_event(event, names)
+            cleaned, found = forgotten_event(mapping.event_of(hit["_source"]), companies)
             # Only erasures change events. If `_replace` finds a change, another erasure has removed the event or text.
-            cleared += cleaned != event and self._replace(self._feedback, hit, mapping.event_source(cleaned))
+            if found and self._replace(self._feedback, hit, mapping.event_source(cleaned)):
+                cleared.update(found)
         return cleared
 
-    def _forget_in_looks(self, company_id: str) -> int:
-        """Remove the company from the hits of all looks; return the number of changed looks."""
-        changed = 0
+    def _forget_in_looks(self, companies: ErasedCompanies) -> Counter[str]:
+        """Remove the companies from the hits of all looks; return the numbers of changed looks by company."""
+        changed = Counter[str]()
         for _ in range(MAX_ROUNDS):
-            looks = list(self._listed({"kind": "look", "seen": company_id}))
+            looks = list(self._listed("look", seen=sorted(companies.ids)))
             if not looks:
                 return changed
             for hit in looks:
-                seen_ids = [seen_id for seen_id in hit["_source"]["seen"] if seen_id != company_id]
-                changed += self._replace(self._lists, hit, {**hit["_source"], "seen": seen_ids})
+                cleaned, found = forgotten_look(mapping.look_of(hit["_source"]), companies)
+                if self._replace(self._lists, hit, mapping.look_source(cleaned)):
+                    changed.update(found)
         raise IndexUnavailable(
-            f"{company_id} is not erased from all looks, because looks were stored at the same time; erase it again"
+            "looks were stored all the time, so companies are not erased from all of them; erase them again"
         )
 
-    def _replace(self, index: str, hit: Mapping[str, Any], source: Body) -> bool:
+    def _replace(
+        self, index: str, hit: Mapping[str, Any], source: Body, *, client: Elasticsearch | None = None
+    ) -> bool:
         """Replace the document of a hit. If the document was changed after the search, return False.
 
-        The request is sent once: a repetition would find the change of the first attempt.
+        By default, the request is sent once: a repetition would find the change of the first attempt.
         """
         with self._cluster.explained():
-            client = self._cluster.client.options(ignore_status=CONFLICT)
-            answer = client.index(index=index, id=hit["_id"], document=source, **_unchanged(hit))
+            sender = (client or self._cluster.client).options(ignore_status=CONFLICT)
+            answer = sender.index(index=index, id=hit["_id"], document=source, **_unchanged(hit))
         return bool(answer.meta.status != CONFLICT)
+
+
+def _always_changed(name: str) -> IndexUnavailable:
+    return IndexUnavailable(f"the list {name!r} is changed by others all the time; send the change again")
 
 
 def _unchanged(hit: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The fields of a workspace's indices, the documents of its records, and a query for events, without I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -87,11 +87,11 @@ def look_of(source: Mapping[str, Any]) -> Look:
     return Look(list_name=source["name"], user=source["user"], at=time_of(source["at"]), seen=seen)
 
 
-def events_query(*, company: str = "", user: str = "", before: Place | None = None, size: int) -> Body:
-    """Return the query for one page of events, newest first."""
+def events_query(*, companies: Collection[str] = (), user: str = "", before: Place | None = None, size: int) -> Body:
+    """Return the query for one page of events, newest first. `companies`: only events about one of them."""
     conditions: list[Body] = []
-    if company:
-        sides = [{"term": {side: company}} for side in ("anchor", "hit")]
+    if companies:
+        sides = [{"terms": {side: sorted(companies)}} for side in ("anchor", "hit")]
         conditions.append({"bool": {"should": sides, "minimum_should_match": 1}})
     if user:
         conditions.append({"term": {"user": user}})

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias
 
 from similarity.company import check_stored_id
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.index.name_hashes import CompanyNames
+from similarity.index.name_hashes import ErasedCompanies
 
 Pair: TypeAlias = tuple[str, str]
 """The ids of two companies, sorted: a verdict is about a pair, whichever of the two was the anchor."""
@@ -117,7 +117,7 @@ class FeedbackEvent:
 class SavedList:
     """A saved query or a shortlist with its name, the user who saved it last, and the time.
 
-    `question`: the service's query as JSON. `forget_company` reads these members of it: `anchors` and `negatives`
+    `question`: the service's query as JSON. `forget_companies` reads these members of it: `anchors` and `negatives`
     (objects with a `company` or a `text`), `exclude` (a list of companies), `exclude_lists` (names of shortlists), and
     `filters` (objects with `any_of` and `none_of`). A shortlist has the only member `companies`, a list of ids.
 
@@ -161,7 +161,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """The counts of an erasure: `events` removed, `lists` and `looks` removed or changed, `notes` emptied."""
+    """The counts of one company's erasure: `events` removed, `lists`, `looks` removed or changed, `notes` emptied."""
 
     events: int = 0
     lists: int = 0
@@ -179,7 +179,7 @@ class Workspace(Protocol):
     """
 
     def erasure_mark(self) -> str:
-        """Return a mark that is different after every `forget_company`, in all processes."""
+        """Return a mark that is different after every `forget_companies`, in all processes."""
 
     def add_event(self, event: FeedbackEvent, *, since: str | None = None) -> FeedbackEvent:
         """Append an event and return it; if an event that it `repeats` is stored, return the stored one.
@@ -226,13 +226,14 @@ class Workspace(Protocol):
     def looks(self, user: str) -> list[Look]:
         """Return the user's last looks at all lists, by the lists' names."""
 
-    def forget_company(self, names: CompanyNames) -> Forgotten:
-        """Erase a company: events about it, its names in notes and lists, and its id in looks.
+    def forget_companies(self, companies: ErasedCompanies) -> dict[str, Forgotten]:
+        """Erase companies: events about them, their names in notes and lists, and their ids in looks.
 
-        A saved query without another anchor is removed. A list is renamed if its name contains a name of the company
-        (`forgetting`), and queries that exclude the list are changed to the new name. A note that contains a name is
-        emptied; its verdict on other companies is kept. Erase the company from the index first, or it may be judged
-        again meanwhile. Changes the `erasure_mark`. The removed data is on the disk until `compact`.
+        Returns the counts by company. A saved query without another anchor is removed. A list is renamed if its name
+        contains a name of a company (`forgetting`), and queries that exclude the list are changed to the new name. A
+        note that contains a name is emptied; its verdict on other companies is kept. Erase the companies from the index
+        first, or they may be judged again meanwhile. Changes the `erasure_mark` once for all of them. The removed data
+        is on the disk until `compact`.
         """
 
     def compact(self) -> bool:

@@ -40,8 +40,8 @@ def erased_meanwhile() -> ErasedMeanwhile:
 def retry_if_erased(save: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function that reads the erasure mark, looks up companies and saves: call it again after an erasure.
 
-    The function must save no text of its caller: the text may name the erased company, and the erasure has already
-    searched all texts. Raises ErasedMeanwhile after TRIES_BESIDE_ERASURES calls.
+    A text of the caller is saved as if it had been sent after the erasure, which does not search it. Raises
+    ErasedMeanwhile after TRIES_BESIDE_ERASURES calls.
     """
 
     @wraps(save)

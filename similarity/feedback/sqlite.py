@@ -2,13 +2,20 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from similarity.feedback.forgetting import forgotten_event, forgotten_list, renamed_lists
+from similarity.feedback.forgetting import (
+    counts_by_company,
+    forgotten_event,
+    forgotten_list,
+    forgotten_look,
+    renamed_lists,
+)
 from similarity.feedback.protocol import (
     FeedbackEvent,
     Forgotten,
@@ -30,7 +37,7 @@ from similarity.feedback.rules import (
 )
 from similarity.feedback.sqlite_file import WORKSPACE_FILE
 from similarity.formats.json_text import read_json
-from similarity.index.name_hashes import CompanyNames
+from similarity.index.name_hashes import ErasedCompanies
 from similarity.index.sqlite.backup import staged_copy
 from similarity.index.sqlite.compaction import rewrite
 from similarity.index.sqlite.connections import Connections
@@ -124,38 +131,34 @@ class SqliteWorkspace:
         with self._file.reading() as connection:
             return LOOKS.read(connection, "WHERE user = ? ORDER BY list_name", (user,))
 
-    def forget_company(self, names: CompanyNames) -> Forgotten:
-        with_events = names.compared == 0  # else another company of the same erasure has just been looked for
+    def forget_companies(self, companies: ErasedCompanies) -> dict[str, Forgotten]:
         for _ in range(MAX_COMPARISONS):
-            if self._compare_texts(names, with_events=with_events) <= FEW_TEXTS:
+            if self._compare_texts(companies) <= FEW_TEXTS:
                 break
         with self._file.writing() as connection:
             connection.execute("UPDATE erasure_mark SET mark = hex(randomblob(16))")
-            # Without the SQL indexes: a damaged index may miss an event.
-            deleted = connection.execute("DELETE FROM events NOT INDEXED WHERE anchor = ?1 OR hit = ?1", (names.id,))
-            return Forgotten(
-                events=deleted.rowcount,
-                lists=_forget_in_lists(connection, names),
-                looks=_forget_in_looks(connection, names.id),
-                notes=_forget_in_notes(connection, names),
+            return counts_by_company(
+                companies,
+                events=_forget_events(connection, companies),
+                lists=_forget_in_lists(connection, companies),
+                looks=_forget_in_looks(connection, companies),
+                notes=_forget_in_notes(connection, companies),
             )
 
-    def _compare_texts(self, names: CompanyNames, *, with_events: bool) -> int:
-        """Compare all texts with `names`, which caches the results; return the number of texts that were not cached.
+    def _compare_texts(self, companies: ErasedCompanies) -> int:
+        """Compare all texts with the names, which caches the results; return the number of texts that were not cached.
 
         Long lists take minutes. Other writes are not held up meanwhile. The erasure itself then compares only the texts
         that were added since the last call.
         """
-        before = names.compared
+        before = companies.compared
         with self._file.reading() as connection:
-            lists = LISTS.read(connection, "NOT INDEXED")
-            events = EVENTS.read(connection, "NOT INDEXED") if with_events else []
-        renamed = renamed_lists(lists, names)
+            lists, events = LISTS.read(connection, "NOT INDEXED"), EVENTS.read(connection, "NOT INDEXED")
         for saved in lists:
-            forgotten_list(saved, names, renamed)
+            forgotten_list(saved, companies, {})
         for event in events:
-            forgotten_event(event, names)
-        return names.compared - before
+            forgotten_event(event, companies)
+        return companies.compared - before
 
     def compact(self) -> bool:
         with self._file.borrowed() as connection:
@@ -221,15 +224,24 @@ class SqliteWorkspace:
             return EVENTS.read(connection, f"WHERE (user, id) IN ({keys}) {newest}", [*values, size])
 
 
-def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int:
-    changed = 0
+def _forget_events(connection: sqlite3.Connection, companies: ErasedCompanies) -> Counter[str]:
+    # Without the SQL indexes: a damaged index may miss an event.
+    where = "NOT INDEXED WHERE anchor IN (SELECT value FROM json_each(?1)) OR hit IN (SELECT value FROM json_each(?1))"
+    ids = (_json(sorted(companies.ids)),)
+    pairs = connection.execute(f"SELECT anchor, hit FROM events {where}", ids).fetchall()
+    connection.execute(f"DELETE FROM events {where}", ids)
+    return Counter(company_id for pair in pairs for company_id in pair if company_id in companies.ids)
+
+
+def _forget_in_lists(connection: sqlite3.Connection, companies: ErasedCompanies) -> Counter[str]:
+    changed = Counter[str]()
     lists = LISTS.read(connection, "NOT INDEXED")
-    renamed = renamed_lists(lists, names)
+    renamed = renamed_lists(lists, companies)
     for saved in lists:
-        without = forgotten_list(saved, names, renamed)
+        without, found = forgotten_list(saved, companies, renamed)
         if without is saved:
             continue
-        changed += 1
+        changed.update(found)
         if without is not None:
             LISTS.write(connection, [_list_row(without)])
         if without is not None and without.name != saved.name:
@@ -240,18 +252,24 @@ def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int
     return changed
 
 
-def _forget_in_notes(connection: sqlite3.Connection, names: CompanyNames) -> int:
-    events = EVENTS.read(connection, "NOT INDEXED")
-    cleared = [without for event in events if (without := forgotten_event(event, names)) != event]
-    EVENTS.write(connection, map(_event_row, cleared))
-    return len(cleared)
+def _forget_in_notes(connection: sqlite3.Connection, companies: ErasedCompanies) -> Counter[str]:
+    cleared = Counter[str]()
+    for event in EVENTS.read(connection, "NOT INDEXED"):
+        without, found = forgotten_event(event, companies)
+        if found:
+            EVENTS.write(connection, [_event_row(without)])
+            cleared.update(found)
+    return cleared
 
 
-def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
-    looks = [look for look in LOOKS.read(connection, "NOT INDEXED") if company_id in look.seen]
-    without = [replace(look, seen=tuple(each for each in look.seen if each != company_id)) for look in looks]
-    LOOKS.write(connection, map(_look_row, without))
-    return len(looks)
+def _forget_in_looks(connection: sqlite3.Connection, companies: ErasedCompanies) -> Counter[str]:
+    changed = Counter[str]()
+    for look in LOOKS.read(connection, "NOT INDEXED"):
+        without, found = forgotten_look(look, companies)
+        if found:
+            LOOKS.write(connection, [_look_row(without)])
+            changed.update(found)
+    return changed
 
 
 def _read_mark(connection: sqlite3.Connection) -> str:

@@ -12,8 +12,8 @@ not case-folded: "Linked In" means the company, "linked in" does not. In a text,
 
 import hmac
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from similarity.company import DOMAIN_PATTERN, Company, normalize_domain
@@ -57,99 +57,96 @@ def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
     return frozenset(_hash(key, length, phrase) for name in names for length, phrase in _phrases_of(name))
 
 
-def searched_hashes(key: bytes, company_id: str, hashes: frozenset[str]) -> frozenset[str]:
-    """Return the hashes of a company's names and of its id, which texts are searched for."""
-    return hashes | hashes_of(key, [company_id])
+class ErasedCompanies:
+    """Companies that are erased together; finds their ids and names in references and texts.
 
+    Each reference and text is hashed once for all companies, and the hashes found are remembered, because an erasure
+    looks at each several times, at last with a lock (`feedback.sqlite`).
 
-class SearchedTexts:
-    """Texts, each searched once for the names of all companies that are erased together.
-
-    `names`: the hashes of each company's names. The results are remembered, because an erasure looks at each text
-    several times, at last with a lock (`feedback.sqlite`).
+    `hashes`: the hashes of each company's names from `hashes_of` with `key`, by the company's id.
+    `belongs_to_another`: returns whether another company than the one of this id has a name, too.
     """
 
-    def __init__(self, key: bytes, names: Iterable[frozenset[str]]) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        hashes: Mapping[str, frozenset[str]],
+        belongs_to_another: Callable[[str, str], bool] = lambda _id, _name: False,
+    ) -> None:
+        self.ids = frozenset(hashes)
         self._key = key
-        self._wanted = frozenset[str]().union(*names)
-        self._lengths = {int(each.partition(":")[0]) for each in self._wanted} - {NOT_IN_TEXTS}
-        self._found: dict[str, frozenset[str]] = {}
+        self._belongs_to_another = cache(belongs_to_another)
+        self._named = _ids_by_hash(hashes)
+        self._searched = _ids_by_hash({each: names | hashes_of(key, [each]) for each, names in hashes.items()})
+        self._lengths = {int(each.partition(":")[0]) for each in self._searched} - {NOT_IN_TEXTS}
+        self._meant: dict[str, frozenset[str]] = {}
+        self._contained: dict[str, frozenset[str]] = {}
 
-    def __len__(self) -> int:
-        return len(self._found)
+    @property
+    def compared(self) -> int:
+        """Number of references and texts whose results are remembered."""
+        return len(self._meant) + len(self._contained)
 
-    def hashes_in(self, text: str) -> frozenset[str]:
-        """Return the hashes of the names that a text contains."""
-        if text not in self._found:
+    def matches(self, reference: object) -> frozenset[str]:
+        """Return the ids of companies that a reference means: its own id, or those with this name.
+
+        Left out are companies whose name another company has, too. Only ids are case-sensitive.
+        """
+        if not isinstance(reference, str) or reference in self.ids:
+            return frozenset([reference] if isinstance(reference, str) else [])
+        return self._without_anothers(self._with_name(reference), reference)
+
+    def occur_in(self, value: object) -> frozenset[str]:
+        """Return the ids of companies that a reference means, or whose names it contains, if no other has that name."""
+        if not isinstance(value, str) or value in self.ids:
+            return frozenset([value] if isinstance(value, str) else [])
+        return self._without_anothers(self._with_name(value) | self.contained_in(value), value)
+
+    def contained_in(self, text: str, *, unless_anothers: bool = False) -> frozenset[str]:
+        """Return the ids of companies whose id or name a text contains, ignoring case.
+
+        A name of one word with up to three letters must have a capital in the text: "On" is a company, "on" is not.
+        `unless_anothers`: without companies if the whole text is the name of another company, too.
+        """
+        if text not in self._contained:
             spellings = {text, _WITHIN_WORD.sub("", text), _ANY_APOSTROPHE.sub("", text)}
-            self._found[text] = self._wanted.intersection(
+            hashes = (
                 _hash(self._key, len(phrase), phrase)
                 for spelling in spellings
                 for phrase in _phrases_in(words_of(spelling), self._lengths)
             )
-        return self._found[text]
+            self._contained[text] = _found(self._searched, hashes)
+        found = self._contained[text]
+        return self._without_anothers(found, text) if unless_anothers else found
 
-
-@dataclass(frozen=True, slots=True)
-class CompanyNames:
-    """The id of a company, and the hashes of its names from `hashes_of` with `key`.
-
-    `belongs_to_another`: returns whether another company has the name, too; its results are remembered. `texts`: those
-    of an erasure of several companies; by default, texts are searched for this company alone.
-    """
-
-    id: str
-    key: bytes = field(default=b"", repr=False)
-    hashes: frozenset[str] = frozenset()
-    belongs_to_another: Callable[[str], bool] = lambda _: False
-    texts: SearchedTexts | None = field(default=None, repr=False, compare=False)
-    _wanted: frozenset[str] = field(init=False, repr=False, compare=False)
-    _texts: SearchedTexts = field(init=False, repr=False, compare=False)
-    _names: dict[str, bool] = field(init=False, repr=False, compare=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_wanted", searched_hashes(self.key, self.id, self.hashes))
-        alone = SearchedTexts(self.key, [self._wanted])
-        object.__setattr__(self, "_texts", alone if self.texts is None else self.texts)
-        object.__setattr__(self, "belongs_to_another", cache(self.belongs_to_another))
-
-    @property
-    def compared(self) -> int:
-        """Number of texts whose results are remembered."""
-        return len(self._texts) + len(self._names)
-
-    def matches(self, reference: object) -> bool:
-        """Return whether `reference` is the id, or a name that no other company has. Only ids are case-sensitive."""
-        if not isinstance(reference, str) or reference == self.id:
-            return reference == self.id
-        return self._is_name(reference) and not self.belongs_to_another(reference)
-
-    def occur_in(self, value: object) -> bool:
-        """Return whether a reference or a filter's value is the id, or is or contains a name of no other company."""
-        if not isinstance(value, str) or value == self.id:
-            return value == self.id
-        return (self._is_name(value) or self.contained_in(value)) and not self.belongs_to_another(value)
-
-    def contained_in(self, text: str) -> bool:
-        """Return whether a text contains the id or a name, ignoring case.
-
-        A name of one word with up to three letters must have a capital in the text: "On" is a company, "on" is not.
-        """
-        return not self._wanted.isdisjoint(self._texts.hashes_in(text))
-
-    def _is_name(self, reference: str) -> bool:
-        if reference not in self._names:
+    def _with_name(self, reference: str) -> frozenset[str]:
+        if reference not in self._meant:
             phrases = [_phrase(form) for form in _references(reference)]
-            hashes = {_hash(self.key, length, phrase) for phrase in phrases for length in (NOT_IN_TEXTS, len(phrase))}
-            self._names[reference] = not self.hashes.isdisjoint(hashes)
-        return self._names[reference]
+            hashes = (_hash(self._key, length, phrase) for phrase in phrases for length in (NOT_IN_TEXTS, len(phrase)))
+            self._meant[reference] = _found(self._named, hashes)
+        return self._meant[reference]
+
+    def _without_anothers(self, ids: frozenset[str], name: str) -> frozenset[str]:
+        return frozenset(each for each in ids if not self._belongs_to_another(each, name))
 
     def pseudonym(self, text: str) -> str:
         """Return a replacement for a text, always the same for the same text.
 
         It depends on the secret of the name hashes. This function must never change: stored queries name lists by it.
         """
-        return _digest(self.key, text)[:PSEUDONYM_CHARACTERS]
+        return _digest(self._key, text)[:PSEUDONYM_CHARACTERS]
+
+
+def _ids_by_hash(hashes: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    ids = defaultdict[str, list[str]](list)
+    for company_id, names in hashes.items():
+        for each in names:
+            ids[each].append(company_id)
+    return ids
+
+
+def _found(ids: Mapping[str, list[str]], hashes: Iterable[str]) -> frozenset[str]:
+    return frozenset(company_id for each in hashes if each in ids for company_id in ids[each])
 
 
 def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:

@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import partial
 
 from similarity.company import DeletedCompany, EmbeddedCompany, check_stored_id, utc_now, version_of
 from similarity.errors import IndexUnavailable, SimilarityError, UnknownGeneration
-from similarity.feedback.protocol import Workspace
+from similarity.feedback.protocol import Forgotten, Workspace
 from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
-from similarity.index.name_hashes import CompanyNames, SearchedTexts, hashes_of, names_of, searched_hashes
+from similarity.index.name_hashes import ErasedCompanies, hashes_of, names_of
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.writer_leases import WriterLease
 from similarity.search.names.index_queries import possible_ids
@@ -31,6 +30,8 @@ DELETE_REFUSED = "not every generation accepted the delete: stop whatever writes
 WRITTEN_AGAIN = "the company was written again while it was erased: stop whatever writes it, then erase it again"
 STORE_UNAVAILABLE = "a store does not answer or cannot be rewritten at present; the erasure will be tried again"
 IDS_NAMED = 5
+MAX_TOGETHER = 10_000
+"""Companies that are removed from the workspace together; Elasticsearch allows 65,536 values in a query."""
 FAULT = "internal error; see the log. Erase again after the fix"
 
 BACKUPS = "Backups and snapshots contain the company until they expire. After a restore, erase again."
@@ -196,32 +197,33 @@ class Eraser:
         Left out are erasures that have ended meanwhile, because the company may have been written again, and damaged
         ones; `fail_damaged`: the record of a damaged one becomes failed.
         """
-        ledger, hashes = self.index.ledger, dict[str, frozenset[str]]()
+        ledger = self.index.ledger
+        hashes, versions = dict[str, frozenset[str]](), dict[str, int]()
         for record in records:
+            newest = ledger.erasure(record.id)
+            if newest is None or newest.state is not ErasureState.RUNNING:
+                continue
             try:
                 hashes[record.id] = ledger.remembered(record.id)
+                versions[record.id] = newest.version
             except DamagedErasure as error:
                 if fail_damaged:
                     self._saved(replace(record, state=ErasureState.FAILED, problem=error.reason))
-        if not hashes:
-            return {}
-        key, forgotten = ledger.key(), dict[str, frozenset[str]]()
-        texts = SearchedTexts(key, [searched_hashes(key, each, names) for each, names in hashes.items()])
-        for company_id, known in hashes.items():
+        if self.workspace is None or not hashes:
+            return hashes
+        key, ids, counts = ledger.key(), list(hashes), dict[str, Forgotten]()
+        for start in range(0, len(ids), MAX_TOGETHER):
+            together = {each: hashes[each] for each in ids[start : start + MAX_TOGETHER]}
+            counts |= self.workspace.forget_companies(ErasedCompanies(key, together, self._belongs_to_another))
+        for company_id, forgotten in counts.items():
             newest = ledger.erasure(company_id)
-            if newest is None or newest.state is not ErasureState.RUNNING:
+            if newest is None or newest.state is not ErasureState.RUNNING or newest.version != versions[company_id]:
+                del hashes[company_id]  # another process has ended it meanwhile
                 continue
-            if self.workspace is not None:
-                names = CompanyNames(company_id, key, known, partial(self._belongs_to_another, company_id), texts)
-                counts = asdict(self.workspace.forget_company(names))
-                version, newest = newest.version, ledger.erasure(company_id)  # another process may have ended it
-                if newest is None or newest.state is not ErasureState.RUNNING or newest.version != version:
-                    continue
-                # An earlier attempt may have been interrupted.
-                total = {kind: count + newest.forgotten.get(kind, 0) for kind, count in counts.items()}
-                ledger.save_erasure(replace(newest, forgotten=total))
-            forgotten[company_id] = known
-        return forgotten
+            # An earlier attempt may have been interrupted.
+            total = {kind: count + newest.forgotten.get(kind, 0) for kind, count in asdict(forgotten).items()}
+            ledger.save_erasure(replace(newest, forgotten=total))
+        return hashes
 
     def _compact(self) -> None:
         is_complete = self.workspace is None or self.workspace.compact()

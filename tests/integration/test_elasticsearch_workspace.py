@@ -8,12 +8,12 @@ import pytest
 
 from similarity.errors import IndexUnavailable
 from similarity.feedback.elastic import ElasticWorkspace
-from similarity.feedback.protocol import Forgotten, Look, SavedList
+from similarity.feedback.protocol import ErasedMeanwhile, Forgotten, Look, SavedList
 from tests.contract.steps import add_live
 from tests.integration.elasticsearch_place import Place
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.ports import free_ports
-from tests.workspace_records import NOON, make_event, make_list, make_names, make_shortlist, moment
+from tests.workspace_records import NOON, forget, make_event, make_list, make_shortlist, moment
 
 pytestmark = pytest.mark.integration
 
@@ -64,11 +64,30 @@ def test_a_list_that_is_changed_while_an_erasure_renames_it_keeps_the_change(
         return is_new
 
     monkeypatch.setattr(workspace, "save_list", renamed_too_late)
-    workspace.forget_company(make_names("nike", "Nike"))
+    forget(workspace, "nike", "Nike")
     [left] = [each for each in workspace.lists() if each.companies is not None]
     assert "nike" not in left.name.casefold()
     assert left.companies == ("puma", "asics")
     assert workspace.saved_list("runners").question["exclude_lists"] == [left.name]
+
+
+def test_a_list_that_was_being_changed_while_an_erasure_searched_stays_as_it_was(
+    place: Place, workspace: ElasticWorkspace
+) -> None:
+    kept = make_shortlist("contacted", "puma")
+    workspace.save_list(kept)
+    mark = workspace.erasure_mark()
+
+    def erase_first(saved: SavedList) -> SavedList:
+        with closing(ElasticWorkspace(place.settings)) as other:
+            forget(other, "nike", "Nike")
+        return replace(saved, question={"companies": ["puma", "nike"]})
+
+    with pytest.raises(ErasedMeanwhile):
+        workspace.change_list("contacted", erase_first, since=mark)
+    with pytest.raises(ErasedMeanwhile):
+        workspace.save_list(make_shortlist("contacted", "nike"), since=mark)
+    assert workspace.lists() == [kept]
 
 
 def test_an_index_of_a_newer_release_is_refused(place: Place, workspace: ElasticWorkspace) -> None:
@@ -110,7 +129,7 @@ def test_an_erased_company_leaves_the_files(secured_cluster: ElasticsearchCluste
         for name in ("feedback", "lists"):
             place.client.indices.flush(index=f"{place.name}-{name}")
         assert place.files_with(SECRET, secured_cluster)
-        assert workspace.forget_company(make_names(SECRET)) == Forgotten(events=1, lists=2, looks=1)
+        assert forget(workspace, SECRET) == Forgotten(events=1, lists=2, looks=1)
         workspace.compact()
         assert place.files_with(SECRET, secured_cluster) == []
         assert list(workspace.events()) == [kept]

@@ -210,7 +210,7 @@ ERASED_MEANWHILE = Kind(
     503,
     "erased-meanwhile",
     "A company was erased meanwhile",
-    "An erasure searched feedback and lists while this was being saved, so nothing was saved. Send it again.",
+    "Erasures searched feedback and lists at each of four tries to save this, so nothing was saved. Send it again.",
     retry_after=1,
 )
 UNKNOWN_LIST = Kind(404, "unknown-list", "Unknown list", "No list has this name; `GET /lists` returns all lists.")

@@ -71,6 +71,7 @@ class FeedbackService:
     clock: Callable[[], datetime] = utc_now
     text_hashes: TextHashes = field(default_factory=TextHashes)
 
+    @retry_if_erased
     def judge(self, given: FeedbackGiven, caller: Caller) -> tuple[FeedbackRecord, bool]:
         """Store a verdict under the caller's name. Return the stored event, and whether it is new.
 
@@ -78,12 +79,8 @@ class FeedbackService:
             UnknownCompany, AmbiguousCompany: a name matches no company, or several.
             EventConflict: an event with this id has other content.
             InvalidInput: both are the same company.
-            ErasedMeanwhile: a company was erased meanwhile. A verdict without a note is first tried again.
+            ErasedMeanwhile: companies were erased meanwhile, at each try.
         """
-        # A note is not stored again: it may name the erased company, and the erasure has searched the notes already.
-        return self._judge(given, caller) if given.note else retry_if_erased(self._judge)(given, caller)
-
-    def _judge(self, given: FeedbackGiven, caller: Caller) -> tuple[FeedbackRecord, bool]:
         mark = self.workspace.erasure_mark()  # before the companies are looked up
         event = FeedbackEvent(
             id=given.id or uuid.uuid4().hex,

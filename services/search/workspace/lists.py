@@ -69,6 +69,7 @@ class ListsService:
     seconds: Callable[[], float] = time.monotonic
     before_heavy_work: Callable[[], None] = lambda: None
 
+    @retry_if_erased
     def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
         """Save a query or companies under a name, replacing an earlier list. Return the list, and whether it is new.
 
@@ -77,7 +78,7 @@ class ListsService:
             UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
             Problem: there are too many lists, or too many long ones.
             InvalidInput: the name is invalid, or the list is too long.
-            ErasedMeanwhile: a company was erased meanwhile. `change` and `look` retry first.
+            ErasedMeanwhile: companies were erased meanwhile, at each try.
         """
         mark = self.workspace.erasure_mark()  # before the companies are looked up
         if set(name) == {"."}:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from similarity.feedback.protocol import ErasedMeanwhile, Forgotten, Look, Shown, Verdict, Workspace
-from tests.workspace_records import NOON, make_event, make_list, make_names, make_shortlist, moment
+from tests.workspace_records import NOON, forget, make_erased, make_event, make_list, make_shortlist, moment
 
 
 def looked(workspace: Workspace, name: str, *seen: str, user: str = "ann") -> None:
@@ -24,7 +24,7 @@ def test_all_events_about_it_go_and_no_other(workspace: Workspace) -> None:
     workspace.add_event(make_event("1", anchor="nike", hit="adidas"))
     workspace.add_event(make_event("2", anchor="puma", hit="nike", user="bob"))
     kept = workspace.add_event(make_event("3", anchor="puma", hit="adidas"))
-    assert workspace.forget_company(make_names("nike")) == Forgotten(events=2)
+    assert forget(workspace, "nike") == Forgotten(events=2)
     assert list(workspace.events()) == [kept]
 
 
@@ -36,7 +36,7 @@ def test_it_leaves_the_lists_that_ask_about_others_too(workspace: Workspace) -> 
             exclude=["adidas", "nike", "Nike, Inc.", "https://www.NIKE.com/shoes", "nikee"],
         )
     )
-    forgotten = workspace.forget_company(make_names("nike", "Nike,  INC.", "nike.com", ""))
+    forgotten = forget(workspace, "nike", "Nike,  INC.", "nike.com", "")
     assert forgotten == Forgotten(lists=1)
     assert workspace.saved_list("shoes").question == {
         "anchors": [{"company": "puma", "weight": 2.0}, {"text": "makes shoes"}],
@@ -51,7 +51,7 @@ def test_texts_that_contain_a_name_go(workspace: Workspace) -> None:
         make_list(anchors=[{"text": text} for text in texts], negatives=[{"text": "Unlike Nike, Inc."}])
     )
     workspace.save_list(make_list("words alone", anchors=[{"text": "a second Nike"}]))
-    assert workspace.forget_company(make_names("c17", "Nike, Inc.", "nike.com")) == Forgotten(lists=2)
+    assert forget(workspace, "c17", "Nike, Inc.", "nike.com") == Forgotten(lists=2)
     assert workspace.saved_list("shoes").question == {"anchors": [{"text": "snikers"}], "negatives": []}
     assert [each.name for each in workspace.lists()] == ["shoes"]
 
@@ -60,7 +60,7 @@ def test_names_in_other_scripts_are_found_without_spaces(workspace: Workspace) -
     workspace.add_event(make_event("1", anchor="puma", note="我们与阿里巴巴竞争"))
     workspace.add_event(make_event("2", anchor="puma", note="삼성전자는 크다"))
     kept = workspace.add_event(make_event("3", anchor="puma", note="阿里山"))
-    assert workspace.forget_company(make_names("c17", "阿里巴巴有限公司", "삼성전자")) == Forgotten(notes=2)
+    assert forget(workspace, "c17", "阿里巴巴有限公司", "삼성전자") == Forgotten(notes=2)
     assert [event.note for event in workspace.events() if event.id != kept.id] == ["", ""]
     assert kept in workspace.events()
 
@@ -74,7 +74,7 @@ def test_filter_values_with_a_name_in_them_go(workspace: Workspace) -> None:
         {"field": "tags", "any_of": ["nikes", "likes Nike"]},
     ]
     workspace.save_list(make_list(anchors=[{"company": "puma"}], filters=filters))
-    assert workspace.forget_company(make_names("c17", "Nike, Inc.", "nike.com")) == Forgotten(lists=1)
+    assert forget(workspace, "c17", "Nike, Inc.", "nike.com") == Forgotten(lists=1)
     assert workspace.saved_list("shoes").question["filters"] == [
         {"field": "domain", "none_of": ["puma.com"]},
         {"field": "attributes.size", "any_of": [], "at_least": 1},
@@ -88,13 +88,13 @@ def test_a_list_with_a_name_in_its_name_is_renamed_and_its_looks_stay(workspace:
     workspace.save_list(make_list("Nike's rivals", **question))
     for number in range(60):
         looked(workspace, "Nike's rivals", "adidas", user=f"user {number}")
-    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=1)
+    assert forget(workspace, "c17", "Nike, Inc.") == Forgotten(lists=1)
     [renamed] = workspace.lists()
     assert "nike" not in renamed.name.casefold()
     assert renamed == make_list(renamed.name, **question)
     assert {seen(workspace, renamed.name, f"user {number}") for number in range(60)} == {("adidas",)}
     workspace.save_list(make_list("Nike's rivals", at=moment(1), **question))
-    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=1)
+    assert forget(workspace, "c17", "Nike, Inc.") == Forgotten(lists=1)
     assert len({each.name for each in workspace.lists()}) == 2
 
 
@@ -103,7 +103,7 @@ def test_it_leaves_shortlists_which_stay_even_if_they_are_empty(workspace: Works
     workspace.save_list(make_shortlist("alone", "nike"))
     kept = make_shortlist("others", "puma", "Nike")
     workspace.save_list(kept)
-    assert workspace.forget_company(make_names("nike", "Nike, Inc.")) == Forgotten(lists=2)
+    assert forget(workspace, "nike", "Nike, Inc.") == Forgotten(lists=2)
     assert workspace.saved_list("contacted").companies == ("puma", "nike-japan", "asics")
     assert workspace.saved_list("alone").companies == ()
     assert workspace.saved_list("others") == kept
@@ -115,7 +115,7 @@ def test_queries_follow_a_shortlist_that_is_renamed(workspace: Workspace) -> Non
     workspace.save_list(make_list("query", anchors=anchors, exclude_lists=["Nike's suppliers", "contacted"]))
     workspace.save_list(make_list("A query about Nike", anchors=anchors, exclude_lists=["Nike's suppliers"]))
     workspace.save_list(make_list("zz", anchors=anchors, exclude_lists=["a deleted list of Nike"]))
-    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=4)
+    assert forget(workspace, "c17", "Nike, Inc.") == Forgotten(lists=4)
     [renamed] = [each.name for each in workspace.lists() if each.companies == ("puma",)]
     assert renamed.startswith("list ")
     assert workspace.saved_list("query").question["exclude_lists"] == [renamed, "contacted"]
@@ -130,7 +130,7 @@ def test_notes_on_other_pairs_that_contain_a_name_are_emptied(workspace: Workspa
     for number in range(600):
         note = "bigger than Nike" if number % 200 == 7 else "a likely rival"
         workspace.add_event(make_event(str(number), anchor="puma", hit="adidas", at=moment(number), note=note))
-    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(notes=3)
+    assert forget(workspace, "c17", "Nike, Inc.") == Forgotten(notes=3)
     events = {event.id: event for event in workspace.events()}
     assert (events["207"].note, events["207"].verdict) == ("", Verdict.COMPETITOR)
     assert sum(not event.note for event in events.values()) == 3
@@ -140,8 +140,8 @@ def test_a_name_that_another_company_has_too_stays_where_it_stands_for_a_company
     anchors = [{"company": "puma"}, {"company": "Nike, Inc."}]
     question: dict[str, Any] = {"anchors": anchors, "exclude": ["Nike, Inc.", "nike.com", "nike-japan", "Nike Peru"]}
     workspace.save_list(make_list(**question))
-    names = make_names("c17", "Nike, Inc.", "nike.com", anothers=("Nike, Inc.", "nike-japan"))
-    assert workspace.forget_company(names) == Forgotten(lists=1)
+    anothers = ("Nike, Inc.", "nike-japan")
+    assert forget(workspace, "c17", "Nike, Inc.", "nike.com", anothers=anothers) == Forgotten(lists=1)
     assert workspace.saved_list("shoes").question == {**question, "exclude": ["Nike, Inc.", "nike-japan"]}
 
 
@@ -149,9 +149,9 @@ def test_words_that_are_everywhere_are_not_taken_for_a_name(workspace: Workspace
     notes = ["energy is dear", "there are 360 of them", "turn it on", "an x"]
     for number, note in enumerate(notes):
         workspace.add_event(make_event(str(number), anchor="puma", note=note))
-    assert workspace.forget_company(make_names("42", "Energy", "360", "On", "X")) == Forgotten()
+    assert forget(workspace, "42", "Energy", "360", "On", "X") == Forgotten()
     workspace.add_event(make_event("capital", anchor="puma", note="shoes by On"))
-    assert workspace.forget_company(make_names("42", "Energy", "360", "On", "X")) == Forgotten(notes=1)
+    assert forget(workspace, "42", "Energy", "360", "On", "X") == Forgotten(notes=1)
 
 
 def test_an_ordinary_word_is_a_name_only_where_a_company_is_referred_to(workspace: Workspace) -> None:
@@ -161,7 +161,7 @@ def test_an_ordinary_word_is_a_name_only_where_a_company_is_referred_to(workspac
     }
     workspace.save_list(make_list(**question, exclude=["energy", "adidas"]))
     workspace.add_event(make_event(anchor="puma", note="energy is dear"))
-    assert workspace.forget_company(make_names("energy", "Energy")) == Forgotten(lists=1)
+    assert forget(workspace, "energy", "Energy") == Forgotten(lists=1)
     assert workspace.saved_list("shoes").question == {**question, "exclude": ["adidas"]}
 
 
@@ -170,7 +170,7 @@ def test_names_in_places_that_a_client_fills_freely_go(workspace: Workspace) -> 
     workspace.add_event(make_event(anchor="puma", hit="adidas", shown=shown, note="a rival"))
     filters = [{"field": "attributes.Nike_size", "any_of": ["large"]}, {"field": "country", "any_of": ["Japan"]}]
     workspace.save_list(make_list(anchors=[{"company": "puma"}], filters=filters))
-    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=1, notes=1)
+    assert forget(workspace, "c17", "Nike, Inc.") == Forgotten(lists=1, notes=1)
     [event] = workspace.events()
     assert (event.shown.generation, event.shown.bundle_id, event.note) == ("", "", "a rival")
     assert workspace.saved_list("shoes").question["filters"] == filters[1:]
@@ -180,7 +180,7 @@ def test_a_list_about_it_alone_goes_with_its_looks(workspace: Workspace) -> None
     workspace.save_list(make_list("alone"))
     workspace.save_list(make_list("other", anchors=[{"company": "puma"}]))
     looked(workspace, "alone", "adidas")
-    assert workspace.forget_company(make_names("nike")) == Forgotten(lists=1)
+    assert forget(workspace, "nike") == Forgotten(lists=1)
     assert [each.name for each in workspace.lists()] == ["other"]
     assert workspace.last_look("alone", "ann") is None
 
@@ -189,7 +189,7 @@ def test_it_leaves_what_users_saw(workspace: Workspace) -> None:
     workspace.save_list(make_list())
     looked(workspace, "shoes", "adidas", "puma", "asics")
     looked(workspace, "shoes", "asics", user="bob")
-    assert workspace.forget_company(make_names("puma")) == Forgotten(looks=1)
+    assert forget(workspace, "puma") == Forgotten(looks=1)
     assert seen(workspace, "shoes") == ("adidas", "asics")
     assert seen(workspace, "shoes", "bob") == ("asics",)
 
@@ -197,31 +197,55 @@ def test_it_leaves_what_users_saw(workspace: Workspace) -> None:
 def test_forgetting_twice_or_an_unknown_company_does_nothing(workspace: Workspace) -> None:
     workspace.add_event(make_event())
     workspace.save_list(make_list())
-    assert workspace.forget_company(make_names("nobody")) == Forgotten()
-    workspace.forget_company(make_names("adidas"))
-    assert workspace.forget_company(make_names("adidas")) == Forgotten()
+    assert forget(workspace, "nobody") == Forgotten()
+    forget(workspace, "adidas")
+    assert forget(workspace, "adidas") == Forgotten()
     assert workspace.saved_list("shoes") == make_list()
 
 
 def test_an_id_is_matched_as_it_is_written(workspace: Workspace) -> None:
     kept = workspace.add_event(make_event(anchor="Nike"))
     workspace.save_list(make_list(anchors=[{"company": "Nike"}]))
-    assert workspace.forget_company(make_names("nike")) == Forgotten()
+    assert forget(workspace, "nike") == Forgotten()
     assert list(workspace.events()) == [kept]
+
+
+def test_companies_that_are_erased_together_are_counted_each(workspace: Workspace) -> None:
+    workspace.add_event(make_event("1", anchor="nike", hit="puma"))
+    workspace.add_event(make_event("2", anchor="puma", hit="asics", note="bigger than Fila"))
+    kept = workspace.add_event(make_event("3", anchor="adidas", hit="asics", note="both Nike and Fila"))
+    workspace.save_list(make_list("query", anchors=[{"company": "adidas"}], exclude=["nike", "Fila S.p.A.", "on"]))
+    workspace.save_list(make_list("Fila's rivals", anchors=[{"company": "nike"}, {"text": "like Fila"}]))
+    workspace.save_list(make_shortlist("Nike and Fila", "adidas"))
+    workspace.save_list(make_list("other", anchors=[{"company": "adidas"}], exclude_lists=["Nike and Fila"]))
+    looked(workspace, "query", "nike", "fila", "asics")
+    forgotten = workspace.forget_companies(make_erased({"nike": ["Nike, Inc."], "fila": ["Fila S.p.A."], "none": []}))
+    assert forgotten == {
+        "nike": Forgotten(events=1, lists=4, looks=1, notes=1),
+        "fila": Forgotten(lists=4, looks=1, notes=2),
+        "none": Forgotten(),
+    }
+    notes = {event.id: event.note for event in workspace.events()}
+    assert notes == {"2": "", kept.id: ""}
+    [renamed] = [saved.name for saved in workspace.lists() if saved.companies == ("adidas",)]
+    assert {saved.name for saved in workspace.lists()} == {renamed, "other", "query"}
+    assert workspace.saved_list("other").question["exclude_lists"] == [renamed]
+    assert workspace.saved_list("query").question["exclude"] == ["on"]
+    assert seen(workspace, "query") == ("asics",)
 
 
 def test_many_events_and_lists_go_in_one_call(workspace: Workspace) -> None:
     for number in range(30):
         workspace.add_event(make_event(str(number), hit=f"hit-{number}", at=moment(number)))
         workspace.save_list(make_list(f"{number:02}", anchors=[{"company": "puma"}], exclude=["nike", str(number)]))
-    assert workspace.forget_company(make_names("nike")) == Forgotten(events=30, lists=30)
+    assert forget(workspace, "nike") == Forgotten(events=30, lists=30)
     assert workspace.saved_list("07").question["exclude"] == ["7"]
 
 
 def test_what_is_left_can_be_read_after_compacting(workspace: Workspace) -> None:
     workspace.add_event(make_event("1"))
     kept = workspace.add_event(make_event("2", anchor="puma"))
-    workspace.forget_company(make_names("nike"))
+    forget(workspace, "nike")
     workspace.compact()
     assert list(workspace.events()) == [kept]
     workspace.add_event(make_event("1"))
@@ -251,8 +275,9 @@ def test_nothing_is_saved_of_what_was_looked_up_before_an_erasure(
     here.save_list(make_shortlist("contacted", "puma"))
     mark = here.erasure_mark()
     save(here, mark)
-    elsewhere.forget_company(make_names("nike"))
+    forget(elsewhere, "nike")
     with pytest.raises(ErasedMeanwhile, match="send it again"):
         save(here, mark)
-    assert elsewhere.forget_company(make_names("nike")) == Forgotten()
+    assert forget(elsewhere, "nike") == Forgotten()
+    assert elsewhere.saved_list("contacted").companies is not None
     save(here, here.erasure_mark())

@@ -18,7 +18,7 @@ from similarity.feedback.protocol import (
     Verdict,
     Workspace,
 )
-from tests.workspace_records import make_event, make_list, make_names, moment
+from tests.workspace_records import forget, make_event, make_list, moment
 
 IDS = "abcd"
 USERS = ("ann", "bob", "cid")
@@ -108,7 +108,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
     def forget(self, view: int, company: str) -> None:
         kept = [event for event in self.events if company not in event.pair]
         named = [saved for saved in self.lists.values() if self.names(saved, company)]
-        forgotten = self.views[view].forget_company(make_names(company))
+        forgotten = forget(self.views[view], company)
         assert (forgotten.events, forgotten.lists) == (len(self.events) - len(kept), len(named))
         self.events = kept
         for saved in named:

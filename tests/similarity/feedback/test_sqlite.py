@@ -4,7 +4,6 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,9 @@ from similarity.feedback import sqlite
 from similarity.feedback.protocol import FeedbackEvent, Look, Place
 from similarity.feedback.sqlite import EVENTS, SqliteWorkspace, _event_row
 from similarity.index import name_hashes
+from similarity.index.name_hashes import ErasedCompanies, hashes_of
 from similarity.preparation.words import words_of
-from tests.workspace_records import NOON, make_event, make_list, make_names, moment
+from tests.workspace_records import KEY, NOON, forget, make_event, make_list, make_names, moment
 
 ROOT = Path(__file__).parents[3]
 WRITE = """
@@ -73,7 +73,7 @@ def test_an_erasure_holds_up_no_writes_while_it_compares_names(tmp_path: Path, m
 
         names = make_names("adidas", "Adidas AG")
         monkeypatch.setattr(name_hashes, "words_of", write_first)
-        assert workspace.forget_company(names).lists == 2
+        assert workspace.forget_companies(names)["adidas"].lists == 2
         assert [saved.question["exclude"] for saved in workspace.lists()] == [["Asics"], ["Puma"]]
 
 
@@ -95,7 +95,7 @@ def test_an_erasure_holds_up_no_writes_while_it_compares_lists_that_were_saved_m
 
         names = make_names("adidas", "Adidas AG")
         monkeypatch.setattr(name_hashes, "words_of", write)
-        workspace.forget_company(names)
+        workspace.forget_companies(names)
         assert [saved.question["exclude"] for saved in workspace.lists()] == [["Fila"], ["Puma"]]
 
 
@@ -106,11 +106,12 @@ def test_an_erasure_holds_up_no_writes_while_it_looks_names_up_in_the_index(tmp_
     ):
         workspace.save_list(make_list(exclude=["ADIDAS AG", "Puma", "adidas"]))
 
-        def belongs_to_another(name: str) -> bool:
+        def belongs_to_another(_: str, name: str) -> bool:
             other.save_list(make_list(name, exclude=["Asics"]))
             return False
 
-        workspace.forget_company(replace(make_names("a", "Adidas AG"), belongs_to_another=belongs_to_another))
+        hashes = {"a": hashes_of(KEY, ["Adidas AG"])}
+        workspace.forget_companies(ErasedCompanies(KEY, hashes, belongs_to_another))
         assert [saved.question["exclude"] for saved in workspace.lists() if saved.name == make_list().name] == [
             ["Puma"]
         ]
@@ -154,7 +155,7 @@ def test_an_erased_company_is_on_no_disk(tmp_path: Path) -> None:
         workspace.save_list(make_list(exclude=["secretive-gmbh", "puma", "Secretive GmbH"]))
         workspace.add_look(Look(list_name="shoes", user="ann", at=NOON, seen=("secretive-gmbh", "puma")))
         assert b"secretive" in on_disk(path)
-        workspace.forget_company(make_names("secretive-gmbh", "secretive gmbh"))
+        forget(workspace, "secretive-gmbh", "secretive gmbh")
         workspace.compact()
         assert b"secretive" not in on_disk(path).lower()
         assert b"about puma" in on_disk(path)

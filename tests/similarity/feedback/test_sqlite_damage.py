@@ -16,7 +16,7 @@ from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite.files import migrate
 from tests.faults.bit_flips import flipped
 from tests.similarity.index.inspection import tamper
-from tests.workspace_records import NOON, make_event, make_list, make_names, moment
+from tests.workspace_records import NOON, forget, make_event, make_list, moment
 
 OLD_ROWS = """
     INSERT INTO events VALUES
@@ -90,7 +90,7 @@ def test_a_damaged_row_is_named_where_it_is_read_and_by_the_check(
 def test_an_erasure_does_not_give_a_damaged_row_a_new_checksum(workspace: SqliteWorkspace) -> None:
     tamper(workspace.path, "UPDATE events SET verdict = 'unsure' WHERE id = 'e1'")
     with pytest.raises(IndexUnavailable, match="it is damaged"):
-        workspace.forget_company(make_names("c1", "a note"))
+        forget(workspace, "c1", "a note")
     assert workspace.damage()
 
 

@@ -15,7 +15,6 @@ from similarity.bundle import ModelBundle
 from similarity.errors import IndexUnavailable, InvalidBundle, InvalidCompany, InvalidInput
 from similarity.feedback.sqlite import LISTS, SqliteWorkspace
 from similarity.formats.json_text import MOST_LEVELS, check_depth, read_json
-from similarity.index.name_hashes import CompanyNames
 from similarity.ingest.dead_letters import DeadLetter
 from similarity.ingest.files import read_rows
 from similarity.ingest.messages import Message, decode
@@ -23,6 +22,7 @@ from tests.services.search.corpus import filled_index
 from tests.services.search.wire.test_failures import problem
 from tests.similarity.index.inspection import connect
 from tests.tiny_bundle import write_tiny_bundle
+from tests.workspace_records import forget
 
 # One level too many, somewhat below Python's own limit, and far above it.
 DEPTHS = [MOST_LEVELS + 1, 600, 940, 100_000]
@@ -135,4 +135,4 @@ def test_a_saved_list_and_a_look(tmp_path: Path, depth: int) -> None:
             for path in ("/lists", "/lists/shoes"):
                 assert problem(client.get(path), "index-unavailable")["status"] == 503
         with pytest.raises(IndexUnavailable, match=r"nested too deeply|not JSON|cannot be read"):
-            workspace.forget_company(CompanyNames("acme"))
+            forget(workspace, "acme")

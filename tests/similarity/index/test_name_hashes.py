@@ -1,12 +1,10 @@
 """Names as keyed hashes: which references and texts are recognised, and which are not."""
 
-from dataclasses import replace
-
 import pytest
 
 from similarity.company import Company
-from similarity.index.name_hashes import SearchedTexts, hashes_of, names_of, searched_hashes
-from tests.workspace_records import make_names
+from similarity.index.name_hashes import hashes_of, names_of
+from tests.workspace_records import make_erased, make_names
 
 NAMES = ("Acme, Inc.", "Nestlé", "acme.com", "阿里巴巴有限公司")
 
@@ -126,11 +124,7 @@ def test_texts_that_are_searched_for_several_companies_give_what_each_finds_alon
         "nothing",
     ]
     alone = {company_id: make_names(company_id, *names) for company_id, names in named.items()}
-    key = alone["c1"].key
-    shared = SearchedTexts(key, [searched_hashes(key, each.id, each.hashes) for each in alone.values()])
-    for company_id, names in alone.items():
-        together = replace(names, texts=shared)
-        assert [together.contained_in(text) for text in texts] == [names.contained_in(text) for text in texts], (
-            company_id
-        )
-    assert len(shared) == len(texts)
+    together = make_erased(named)
+    for text in texts:
+        assert together.contained_in(text) == {each for each, names in alone.items() if names.contained_in(text)}
+    assert together.compared == len(texts)

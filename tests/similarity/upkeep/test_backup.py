@@ -21,7 +21,6 @@ from similarity.feedback.opening import workspace_file
 from similarity.feedback.protocol import SavedList
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
-from similarity.index.name_hashes import CompanyNames
 from similarity.index.sqlite import SqliteIndex
 from similarity.index.sqlite import generations as sqlite_generations
 from similarity.index.sqlite.generations import StoredGeneration
@@ -29,6 +28,7 @@ from similarity.upkeep.backup import back_up
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
 from tests.tiny_bundle import write_tiny_bundle
+from tests.workspace_records import forget
 
 BREWERS = SavedList(name="Brewers", question={}, saved_by="ann", saved_at=datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -116,7 +116,7 @@ def test_a_backup_during_an_erasure_is_refused(
     target, every = tmp_path / "kept" / "copy.db", sqlite_generations.every
 
     def after_the_copy(copy: sqlite3.Connection) -> list[StoredGeneration]:
-        workspace.forget_company(CompanyNames("a"))
+        forget(workspace, "a")
         return every(copy)
 
     monkeypatch.setattr(sqlite_generations, "every", after_the_copy)

@@ -15,7 +15,7 @@ from similarity.errors import IndexUnavailable
 from similarity.feedback.protocol import Forgotten
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import ErasureState
-from similarity.index.name_hashes import CompanyNames
+from similarity.index.name_hashes import ErasedCompanies
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Change, VersionedCompany
@@ -194,10 +194,10 @@ class AbsentWorkspace(SqliteWorkspace):
 
     away = ""
 
-    def forget_company(self, names: CompanyNames) -> Forgotten:
+    def forget_companies(self, companies: ErasedCompanies) -> dict[str, Forgotten]:
         if self.away == "forgetting":
             raise IndexUnavailable("away")
-        return super().forget_company(names)
+        return super().forget_companies(companies)
 
     def compact(self) -> bool:
         if self.away == "compacting":

@@ -17,7 +17,7 @@ from similarity.errors import IndexUnavailable
 from similarity.feedback.protocol import Forgotten
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import ErasureState
-from similarity.index.name_hashes import CompanyNames
+from similarity.index.name_hashes import ErasedCompanies
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.queries.encoders import QueryEncoders
@@ -287,13 +287,13 @@ def test_an_erasure_that_another_process_ended_stays_so(
 ) -> None:
     eraser = Eraser(broken, workspace)
     eraser.accept("acme")
-    forget = workspace.forget_company
+    forget = workspace.forget_companies
 
-    def forget_late(names: CompanyNames) -> Forgotten:
+    def forget_late(companies: ErasedCompanies) -> dict[str, Forgotten]:
         Eraser(broken).finish()
-        return forget(names)
+        return forget(companies)
 
-    monkeypatch.setattr(workspace, "forget_company", forget_late)
+    monkeypatch.setattr(workspace, "forget_companies", forget_late)
     eraser.forget_running(set())
     assert state(broken) is ErasureState.DONE
 
