@@ -18,31 +18,23 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from elasticsearch import Elasticsearch
-
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.feedback import elastic_mapping as mapping
-from similarity.feedback.forgetting import (
-    counts_by_company,
-    forgotten_event,
-    forgotten_list,
-    forgotten_look,
-    renamed_lists,
-)
+from similarity.feedback import forgetting
+from similarity.feedback.elastic_indices import CONFLICT, NOT_FOUND, create_missing
 from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList
 from similarity.feedback.rules import erased_meanwhile, page_sizes, same_or_conflict, unknown_list
 from similarity.index.elastic import ElasticSettings
 from similarity.index.elastic.compaction import compact as compact_index
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.documents import document_id
-from similarity.index.elastic.mapping import Body, small_index
+from similarity.index.elastic.mapping import Body
 from similarity.index.name_hashes import ErasedCompanies
 
 PAGE_EVENTS = 500
 PAGE_LISTS = 50  # fewer, because the query of one list may have 10,000 companies
 MAX_ROUNDS = 20
 """Rounds of a change or an erasure before it gives up, because other processes change the documents each time."""
-CONFLICT, NOT_FOUND = 409, 404
 MARK_DOCUMENT = document_id("erasure mark")
 
 
@@ -56,8 +48,8 @@ class ElasticWorkspace:
         self._is_ready = False
 
     def erasure_mark(self) -> str:
-        source = self._list_document(MARK_DOCUMENT)
-        return "" if source is None else str(source["name"])
+        hit = self._list_hit(MARK_DOCUMENT)
+        return "" if hit is None else str(hit["_source"]["name"])
 
     def add_event(self, event: FeedbackEvent, *, since: str | None = None) -> FeedbackEvent:
         self._make_ready()
@@ -94,7 +86,7 @@ class ElasticWorkspace:
             if hit is None and self._write(key, source, since, op_type="create"):
                 return True
             # Repeated, this finds its own first attempt, and replaces it by the same.
-            if hit is not None and self._replace(self._lists, hit, source, client=self._cluster.retrying):
+            if hit is not None and self._replace(self._lists, hit, source, is_repeatable=True):
                 return False
         raise _always_changed(saved.name)
 
@@ -117,10 +109,10 @@ class ElasticWorkspace:
         return {saved.name: len(json.dumps(saved.question)) for saved in self.lists()}
 
     def saved_list(self, name: str) -> SavedList:
-        source = self._list_document(document_id("list", name))
-        if source is None:
+        hit = self._list_hit(document_id("list", name))
+        if hit is None:
             raise unknown_list(name)
-        return mapping.list_of(source)
+        return mapping.list_of(hit["_source"])
 
     def remove_list(self, name: str) -> None:
         self._make_ready()
@@ -134,13 +126,13 @@ class ElasticWorkspace:
                 self._delete(look["_id"])
 
     def add_look(self, look: Look, *, since: str | None = None) -> None:
-        if self._list_document(document_id("list", look.list_name)) is None:
+        if self._list_hit(document_id("list", look.list_name)) is None:
             raise unknown_list(look.list_name)
         self._write(document_id("look", look.list_name, look.user), mapping.look_source(look), since)
 
     def last_look(self, name: str, user: str) -> Look | None:
-        source = self._list_document(document_id("look", name, user))
-        return None if source is None else mapping.look_of(source)
+        hit = self._list_hit(document_id("look", name, user))
+        return None if hit is None else mapping.look_of(hit["_source"])
 
     def looks(self, user: str) -> list[Look]:
         return [mapping.look_of(hit["_source"]) for hit in self._listed("look", user=[user])]
@@ -149,7 +141,7 @@ class ElasticWorkspace:
         self._make_ready()
         # The mark must change before the search; see the module's docstring.
         self._write(MARK_DOCUMENT, {"kind": "erasure mark", "name": secrets.token_hex(16)})
-        return counts_by_company(
+        return forgetting.counts_by_company(
             companies,
             events=self._forget_events(companies),
             lists=self._forget_in_lists(companies),
@@ -176,33 +168,13 @@ class ElasticWorkspace:
         self._cluster.close()
 
     def _make_ready(self) -> None:
-        """Create missing indices. Raises IndexUnavailable if an index has the schema of another release.
+        """Create missing indices. Only the first call sends requests; raises as `create_missing`."""
+        if not self._is_ready:
+            create_missing(self._cluster, feedback=self._feedback, lists=self._lists)
+            self._is_ready = True
 
-        Only the first call sends requests.
-        """
-        if self._is_ready:
-            return
-        for index, fields in ((self._feedback, mapping.FEEDBACK_FIELDS), (self._lists, mapping.LISTS_FIELDS)):
-            with self._cluster.explained():
-                found = self._cluster.retrying.options(ignore_status=NOT_FOUND).indices.get_mapping(index=index)
-            if found.meta.status == NOT_FOUND:
-                self._cluster.create_index(index, **small_index(fields, schema=mapping.SCHEMA_VERSION, replicas="0-1"))
-                continue
-            schema = found[index]["mappings"].get("_meta", {}).get("schema")
-            if schema != mapping.SCHEMA_VERSION:
-                raise IndexUnavailable(
-                    f"the index {index} is not a workspace of this release (schema {schema}; this release reads "
-                    f"{mapping.SCHEMA_VERSION}); upgrade this installation, or choose another index name"
-                )
-        self._is_ready = True
-
-    def _list_document(self, key: str) -> Mapping[str, Any] | None:
-        """Return the newest source of a list, a look or the mark; None if it does not exist."""
-        self._make_ready()
-        return self._cluster.documents(self._lists, [key], vectors=False).get(key)
-
-    def _list_hit(self, key: str, since: str | None) -> Mapping[str, Any] | None:
-        """Return the newest version of a list, as a hit of a search; None if it does not exist.
+    def _list_hit(self, key: str, since: str | None = None) -> Mapping[str, Any] | None:
+        """Return the newest version of a list, a look or the mark, as a hit of a search; None if it does not exist.
 
         Raises ErasedMeanwhile if there was an erasure after the mark `since`.
         """
@@ -210,7 +182,7 @@ class ElasticWorkspace:
         with self._cluster.explained():
             hit = self._cluster.retrying.options(ignore_status=NOT_FOUND).get(index=self._lists, id=key)
         if "error" in hit:
-            raise self._cluster.problem(hit.meta.status, hit["error"])
+            raise self._cluster.problem(503, hit["error"])
         if self._is_erased(since):
             raise erased_meanwhile()
         return hit.body if hit["found"] else None
@@ -256,7 +228,10 @@ class ElasticWorkspace:
         changed, renamed, written = Counter[str](), dict[str, str](), set[str]()
         for _ in range(MAX_ROUNDS):
             has_conflict = False
-            renamed = renamed_lists(self.lists(), companies) | renamed  # queries have these names since the first round
+            # Queries have the names of the first round already.
+            renamed = (
+                forgetting.renamed_lists(self.lists(), companies) | renamed
+            )  # queries have these names since the first round
             # Rename lists last: if this call is interrupted, the next one needs the old names to change the queries.
             for hit in (
                 hit
@@ -265,7 +240,7 @@ class ElasticWorkspace:
                 if (hit["_source"]["name"] in renamed) is is_renamed
             ):
                 saved = mapping.list_of(hit["_source"])
-                cleaned, found = forgotten_list(saved, companies, renamed)
+                cleaned, found = forgetting.forgotten_list(saved, companies, renamed)
                 if cleaned is saved and hit["_id"] in written:
                     continue
                 if cleaned is None:
@@ -287,7 +262,7 @@ class ElasticWorkspace:
 
     def _remove(self, hit: Mapping[str, Any]) -> bool:
         """Remove the list of a hit and its looks. If the list was changed after the search, return False."""
-        if not self._delete(hit["_id"], **_unchanged(hit)) and self._list_document(hit["_id"]) is not None:
+        if not self._delete(hit["_id"], **_unchanged(hit)) and self._list_hit(hit["_id"]) is not None:
             return False
         self._remove_looks(hit["_source"]["name"])
         return True
@@ -333,7 +308,7 @@ class ElasticWorkspace:
         cleared = Counter[str]()
         self._cluster.refresh(self._feedback)
         for hit in chain.from_iterable(self._cluster.pages(self._feedback, query)):
-            cleaned, found = forgotten_event(mapping.event_of(hit["_source"]), companies)
+            cleaned, found = forgetting.forgotten_event(mapping.event_of(hit["_source"]), companies)
             # Only erasures change events. If `_replace` finds a change, another erasure has removed the event or text.
             if found and self._replace(self._feedback, hit, mapping.event_source(cleaned)):
                 cleared.update(found)
@@ -347,22 +322,21 @@ class ElasticWorkspace:
             if not looks:
                 return changed
             for hit in looks:
-                cleaned, found = forgotten_look(mapping.look_of(hit["_source"]), companies)
+                cleaned, found = forgetting.forgotten_look(mapping.look_of(hit["_source"]), companies)
                 if self._replace(self._lists, hit, mapping.look_source(cleaned)):
                     changed.update(found)
         raise IndexUnavailable(
             "looks were stored all the time, so companies are not erased from all of them; erase them again"
         )
 
-    def _replace(
-        self, index: str, hit: Mapping[str, Any], source: Body, *, client: Elasticsearch | None = None
-    ) -> bool:
+    def _replace(self, index: str, hit: Mapping[str, Any], source: Body, *, is_repeatable: bool = False) -> bool:
         """Replace the document of a hit. If the document was changed after the search, return False.
 
-        By default, the request is sent once: a repetition would find the change of the first attempt.
+        Unless `is_repeatable`, the request is sent once: a repetition would find the change of the first attempt.
         """
         with self._cluster.explained():
-            sender = (client or self._cluster.client).options(ignore_status=CONFLICT)
+            client = self._cluster.retrying if is_repeatable else self._cluster.client
+            sender = client.options(ignore_status=CONFLICT)
             answer = sender.index(index=index, id=hit["_id"], document=source, **_unchanged(hit))
         return bool(answer.meta.status != CONFLICT)
 

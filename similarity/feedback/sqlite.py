@@ -9,13 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from similarity.feedback.forgetting import (
-    counts_by_company,
-    forgotten_event,
-    forgotten_list,
-    forgotten_look,
-    renamed_lists,
-)
+from similarity.feedback import forgetting
 from similarity.feedback.protocol import (
     FeedbackEvent,
     Forgotten,
@@ -137,7 +131,7 @@ class SqliteWorkspace:
                 break
         with self._file.writing() as connection:
             connection.execute("UPDATE erasure_mark SET mark = hex(randomblob(16))")
-            return counts_by_company(
+            return forgetting.counts_by_company(
                 companies,
                 events=_forget_events(connection, companies),
                 lists=_forget_in_lists(connection, companies),
@@ -155,9 +149,9 @@ class SqliteWorkspace:
         with self._file.reading() as connection:
             lists, events = LISTS.read(connection, "NOT INDEXED"), EVENTS.read(connection, "NOT INDEXED")
         for saved in lists:
-            forgotten_list(saved, companies, {})
+            forgetting.forgotten_list(saved, companies, {})
         for event in events:
-            forgotten_event(event, companies)
+            forgetting.forgotten_event(event, companies)
         return companies.compared - before
 
     def compact(self) -> bool:
@@ -236,9 +230,9 @@ def _forget_events(connection: sqlite3.Connection, companies: ErasedCompanies) -
 def _forget_in_lists(connection: sqlite3.Connection, companies: ErasedCompanies) -> Counter[str]:
     changed = Counter[str]()
     lists = LISTS.read(connection, "NOT INDEXED")
-    renamed = renamed_lists(lists, companies)
+    renamed = forgetting.renamed_lists(lists, companies)
     for saved in lists:
-        without, found = forgotten_list(saved, companies, renamed)
+        without, found = forgetting.forgotten_list(saved, companies, renamed)
         if without is saved:
             continue
         changed.update(found)
@@ -255,7 +249,7 @@ def _forget_in_lists(connection: sqlite3.Connection, companies: ErasedCompanies)
 def _forget_in_notes(connection: sqlite3.Connection, companies: ErasedCompanies) -> Counter[str]:
     cleared = Counter[str]()
     for event in EVENTS.read(connection, "NOT INDEXED"):
-        without, found = forgotten_event(event, companies)
+        without, found = forgetting.forgotten_event(event, companies)
         if found:
             EVENTS.write(connection, [_event_row(without)])
             cleared.update(found)
@@ -265,7 +259,7 @@ def _forget_in_notes(connection: sqlite3.Connection, companies: ErasedCompanies)
 def _forget_in_looks(connection: sqlite3.Connection, companies: ErasedCompanies) -> Counter[str]:
     changed = Counter[str]()
     for look in LOOKS.read(connection, "NOT INDEXED"):
-        without, found = forgotten_look(look, companies)
+        without, found = forgetting.forgotten_look(look, companies)
         if found:
             LOOKS.write(connection, [_look_row(without)])
             changed.update(found)
