@@ -35,7 +35,7 @@ from similarity.index.protocol import CompanyIndex
 from similarity.kafka import KafkaSettings
 from similarity.model.encoder_protocol import Encoder
 from similarity.settings import Settings
-from similarity.upkeep.audit import AuditRecord, audit_target
+from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
 from similarity.upkeep.outage import Outage, watched
 
 from . import PROGRAM
@@ -98,9 +98,10 @@ def serve(
         encoders = encoders_of(settings, index, guards.metrics)
         warm_up(index)
         declared = parse_schema(filter(None, service.attributes.split(";")), service.size)
-        for warning in index.attributes().retyped_by(declared):
+        warnings = index.attributes().retyped_by(declared)
+        audited(index, AuditRecord(audit_target(settings)), who=system_user()).declare(declared)
+        for warning in warnings:
             log.warning("%s", warning)
-        index.declare(declared)
         # From here on an outage of the store is logged; before, it ends the start.
         index, workspace = watched(index, Outage("the index")), watched(workspace, Outage(WORKSPACE))
         writing = writing_of(service, index, encoders, workspace, AuditRecord(audit_target(settings)))

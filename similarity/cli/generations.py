@@ -16,7 +16,7 @@ from similarity.cli.output import ListFormat, show_facts, show_rows
 from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from similarity.generations.gate import Gate
+    from similarity.generations.gate import Gate, GateReport
     from similarity.generations.plan import Plan
     from similarity.generations.promotion import Promotion
     from similarity.generations.reembed import Options, ReembedReport
@@ -110,7 +110,7 @@ def reembed(
     """
     from similarity.bundle import ModelBundle, seed_folder
     from similarity.company import utc_now
-    from similarity.generations.gate import companies_trained_on
+    from similarity.generations.gate import companies_trained_on, gate_from_file
     from similarity.generations.new import new_generation
     from similarity.generations.plan import plan
     from similarity.generations.reembed import reembed as run
@@ -128,7 +128,8 @@ def reembed(
         if dry_run:
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
             return
-        gate = _gate(work, judged, trained_on or companies_trained_on(new.folder)) if judged else None
+        known = trained_on or companies_trained_on(new.folder)
+        gate = gate_from_file(work.index, judged, trained_on=known) if judged else None
         encoder = work.encoder(new)
         # Before the candidate exists, because writers load its encoder from the store.
         keep_bundle(new, work.store)
@@ -186,12 +187,14 @@ def gate(
 
     Example: `similarity generations gate 20260131-120000-1f2e3d4c --judged judged.tsv`
     """
+    from similarity.generations.gate import gate_from_file
     from similarity.generations.promotion import live_name
 
     with opened(index) as work:
         live = live_name(work.index)
-        report = _gate(work, judged, trained_on, floor=floor)(old or (None if live == new else live), new)
-    show_facts(asdict(report), output)
+        gate = gate_from_file(work.index, judged, trained_on=trained_on, floor=floor)
+        report = gate(old or (None if live == new else live), new)
+    show_facts(asdict(report) if output is ListFormat.JSON else _gate_facts(report), output)
     if not report.passed:
         fail(f"{new} does not pass the gate")
 
@@ -213,12 +216,13 @@ def promote(
 
     Example: `similarity generations promote 20260131-120000-1f2e3d4c --judged judged.tsv --dry-run`
     """
+    from similarity.generations.gate import gate_from_file
     from similarity.generations.promotion import promote as run
 
     if (judged is None) != without_gate:
         raise InvalidInput("give either labelled pairs for the gate (--judged FILE), or --without-gate")
     with opened(index) as work:
-        judge = _gate(work, judged, trained_on, floor=floor) if judged else None
+        judge = gate_from_file(work.index, judged, trained_on=trained_on, floor=floor) if judged else None
         report = run(work.audited, name, gate=judge, dry_run=dry_run, wait=wait)
     show_facts(_facts(report, output), output)
     if report.reasons:
@@ -272,12 +276,6 @@ def retire(
     typer.echo(f"{name} ({generation.state}, {stats.companies:,} companies) {done}")
 
 
-def _gate(work: Opened, judged: Path, trained_on: Path | None, *, floor: float = 0.5) -> "Gate":
-    from similarity.generations.gate import gate_from_file
-
-    return gate_from_file(work.index, judged, trained_on=trained_on, floor=floor)
-
-
 def _options(
     gate: "Gate | None",
     on_documents: Callable[[int], None],
@@ -323,13 +321,21 @@ def _show_plan(
 
 
 def _facts(report: "ReembedReport | Promotion", output: ListFormat) -> dict[str, Any]:
-    """Return the members of a report. A table has no empty figures of the gate, and no reasons: a message has these."""
+    """Return the members of a report. A table has no reasons: a message has these."""
     facts = asdict(report)
     if output is ListFormat.JSON:
         return facts
-    if facts["gate"]:
-        facts["gate"] = {name: each for name, each in facts["gate"].items() if name != "reasons" and each is not None}
+    if report.gate:
+        facts["gate"] = _gate_facts(report.gate)
+        del facts["gate"]["reasons"]
     return {name: each for name, each in facts.items() if name != "reasons"}
+
+
+def _gate_facts(report: "GateReport") -> dict[str, Any]:
+    """Return the members of a report of the gate for a table, which has no empty figures."""
+    facts = {name: each for name, each in asdict(report).items() if each is not None}
+    facts.setdefault("trained_on", "not known; --trained-on FILE names the companies")
+    return facts
 
 
 def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None:

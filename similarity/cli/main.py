@@ -34,10 +34,11 @@ A first session:
 
   similarity serve
 
-Every command works on one index, a file or https://HOST:9200/NAME of Elasticsearch:
+Commands work on one index, a file or https://HOST:9200/NAME of Elasticsearch:
 --index, else SIMILARITY_INDEX, else ./similarity.db
 
-`similar` and `find` also ask a service: --url, else SIMILARITY_URL, with the key in SIMILARITY_API_KEY
+`similar` and `find` can ask a service, and `pairs` always does: --url, else SIMILARITY_URL, with the key in
+SIMILARITY_API_KEY
 """
 
 app = typer.Typer(

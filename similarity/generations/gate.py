@@ -51,15 +51,15 @@ class GateReport:
     """The decision of the gate and its numbers; `reasons` is empty if the candidate passed.
 
     `anchors`: number of anchors that were evaluated. `trained_on`: number of anchors that were skipped because they
-    are training companies. `difference`: new - old nDCG@10. `lower_bound` and `upper_bound`: 2.5th and 97.5th
-    percentile of `difference` or, if there is no old generation, of `new_ndcg`. If no anchor was evaluated, the
-    figures of quality are None.
+    are training companies; None if the training companies are not known. `difference`: new - old nDCG@10.
+    `lower_bound` and `upper_bound`: 2.5th and 97.5th percentile of `difference` or, if there is no old generation, of
+    `new_ndcg`. If no anchor was evaluated, the figures of quality are None.
     """
 
     passed: bool = False
     reasons: tuple[str, ...] = ()
     anchors: int = 0
-    trained_on: int = 0
+    trained_on: int | None = None
     old_ndcg: float | None = None
     new_ndcg: float | None = None
     difference: float | None = None
@@ -77,7 +77,7 @@ def check(
     old: str | None,
     new: str,
     labels: RelevanceLabels,
-    trained_on: Collection[str] = (),
+    trained_on: Collection[str] | None = None,
     floor: float = 0.5,
 ) -> GateReport:
     """Return the report on generation `new`: whether it may replace `old`, or be the first live one if `old` is None.
@@ -94,7 +94,7 @@ def check(
     """
     if not 0 <= floor <= 1:
         raise InvalidInput(f"the floor is {floor}; nDCG@10 is between 0 and 1")
-    training_companies = set(trained_on)
+    training_companies = set(trained_on or ())
     held_out = {anchor: grades for anchor, grades in labels.items() if anchor not in training_companies}
     new_vectors, reasons = _valid_vectors(index, new, labelled_companies(held_out))
     if old is None:
@@ -107,7 +107,7 @@ def check(
         report = _measured(anchor_ndcg(usable, old_vectors), anchor_ndcg(usable, new_vectors))
     reasons += _anchor_reasons(usable=len(usable), labelled=len(held_out))
     reasons += _quality_reasons(report, floor=floor)
-    skipped = len(labels) - len(held_out)
+    skipped = None if trained_on is None else len(labels) - len(held_out)
     return replace(report, passed=not reasons, reasons=tuple(reasons), trained_on=skipped)
 
 
@@ -116,14 +116,14 @@ def gate_from_file(
 ) -> Gate:
     """Return a gate that evaluates generations with the relevance labels in `label_file`.
 
-    `trained_on`: a file of the training companies, one id per line.
+    `trained_on`: a file of the training companies, one id per line; None if they are not known.
 
     Raises:
         InvalidInput: `label_file` has no or invalid relevance labels, or `trained_on` cannot be read.
     """
     labels = read_relevance_labels(label_file)
     try:
-        training_companies = trained_on.read_text(encoding="utf-8").split() if trained_on else []
+        training_companies = trained_on.read_text(encoding="utf-8").split() if trained_on else None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{trained_on} cannot be read: {error}; it must have one company id per line") from error
     return lambda old, new: check(index, old=old, new=new, labels=labels, trained_on=training_companies, floor=floor)

@@ -95,7 +95,8 @@ class AttributeSchema:
         if size and size not in types:
             raise InvalidInput(
                 f"the size {size!r} must be declared with it as a number or an ordinal (declared: "
-                f"{', '.join(types) or 'none'}); for example --attribute {size}:number --size {size}"
+                f"{', '.join(types) or 'none'}); for example --attribute {size}:number --size {size} "
+                f"(for a service: SIMILARITY_SERVICE_ATTRIBUTES={size}:number)"
             )
         return AttributeSchema(types, size)
 

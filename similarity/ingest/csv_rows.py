@@ -18,6 +18,8 @@ from similarity.ingest.rows import REPEATED_HEADER, Row, repeats_header
 
 IS_UTF_16 = "the file is UTF-16 without a byte order mark; save it as UTF-8 (in Excel: CSV UTF-8)"
 IS_BINARY = "the file is not a text: its first line has control characters; is it a file of another kind?"
+IS_JSON = "the file contains JSON instead of columns; name it FILE.jsonl (an object a line) or FILE.json"
+JSON_START = re.compile('\\s*(?:\\[\\s*)?\\{\\s*(?:"|$)|\\s*\\[\\s*$')
 SEPARATOR_HINT = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)
 BINARY = re.compile("[\0-\x08\x0e-\x1f]")
 LINE_END = re.compile("\r\n|\r|\n")
@@ -107,6 +109,8 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     which names the delimiter, is read too.
     """
     first_line, start = _first_line(lines, 0)
+    if JSON_START.match(first_line):
+        raise InvalidInput(IS_JSON)
     hint = SEPARATOR_HINT.fullmatch(first_line)
     if hint:
         first_line, start = _first_line(lines, start)
@@ -117,7 +121,7 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
         raise InvalidInput(IS_UTF_16 if is_utf_16 else IS_BINARY)
     text, count = first_line, start
     while True:
-        delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=text.count)
+        delimiter = "\t" if suffix == ".tsv" and "\t" in text else max(",;\t|", key=text.count)
         delimiter = hint[1] if hint else delimiter
         if not _is_open(text, delimiter):
             break

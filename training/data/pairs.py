@@ -37,6 +37,8 @@ class Pairs:
 
     `gains` float32 `[n]`: 3, 1 and 0 for the grades 2, 1 and 0. Without a grade, 3 for a positive and 0 for a negative
     label. NaN for unlabelled pairs, and for all pairs if the labels are other classes.
+
+    `of_companies`: whether `ids` are ids of companies; otherwise they are hashes of texts.
     """
 
     texts: tuple[str, ...]
@@ -48,6 +50,7 @@ class Pairs:
     known: NDArray[np.bool_]
     gains: NDArray[np.float32]
     directed: bool
+    of_companies: bool = False
 
     def __post_init__(self) -> None:
         shape = (len(self.left), len(self.classes))
@@ -68,6 +71,12 @@ class Pairs:
     def anchors(self) -> tuple[str, ...]:
         """The distinct ids on the left side, in the order of `ids`."""
         return tuple(self.ids[text] for text in np.unique(self.left))
+
+    @property
+    def labelled_companies(self) -> tuple[str, ...]:
+        """The sorted ids of the companies in labelled pairs; none if the pairs are of texts without ids."""
+        used = np.concatenate([self.left[self.labelled], self.right[self.labelled]])
+        return tuple(sorted({self.ids[text] for text in used})) if self.of_companies else ()
 
     @property
     def strata(self) -> Integers:
@@ -149,7 +158,8 @@ def read_pairs(
     if every_class:
         _check_classes(labels)
     keys, left, right = _numbered([(rows[row].left, rows[row].right) for row in kept])
-    if _contain_ids(layouts, companies, paths):
+    of_companies = _contain_ids(layouts, companies, paths)
+    if of_companies:
         self_pair = next((row for row in rows if row.left == row.right), None)
         if self_pair:
             raise InvalidInput(f"{self_pair.cell.place}: {self_pair.left} is paired with itself; remove this row")
@@ -166,6 +176,7 @@ def read_pairs(
         known=labels.known[kept],
         gains=labels.gains[kept],
         directed=directed,
+        of_companies=of_companies,
     )
 
 

@@ -82,7 +82,7 @@ def _of_weights(folder: Path) -> Teacher:
         )
 
     name = f"{run.start.base_model}, {run.method}" if run else folder.resolve().name
-    return Teacher(name=name, key=key, encode=encode, trained_on=run.companies_before if run else ())
+    return Teacher(name=name, key=key, encode=encode, trained_on=run.training_companies if run else ())
 
 
 def joint_vectors(teachers: Sequence[Teacher], texts: Sequence[str]) -> Vectors:

@@ -56,36 +56,38 @@ def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], Senten
             encoder = TextEncoder(ModelBundle.load(options.reference))
             reference = Reference(encoder=encoder, allow_worse=options.allow_worse)
         run = read_run(Path(options.model))
-        inherited_ids = inherited_training_companies(options, run)
+        recorded_ids = recorded_training_companies(options, run)
         bundle = export(
             settings_of(options, run),
             output=options.output,
             sample=options.sample,
-            judged=judged_data(options, run, inherited_ids=inherited_ids),
+            judged=judged_data(options, run, recorded_ids=recorded_ids),
             reference=reference,
             load=load,
             log=say,
         )
-    write_training_companies(bundle, options.companies_trained_on, inherited_ids)
+    write_training_companies(bundle, options.companies_trained_on, recorded_ids)
     say(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
     if bundle.manifest.ranker is None:
         say("it has no ranker, so it counts as reading English only; python -m training.rank --languages names others")
 
 
-def inherited_training_companies(options: argparse.Namespace, run: TrainedRun | None) -> tuple[str, ...]:
-    """Return the training companies of the run's initial model and teachers, or of the bundle exported again."""
+def recorded_training_companies(options: argparse.Namespace, run: TrainedRun | None) -> tuple[str, ...]:
+    """Return the recorded training companies of the run, or of the bundle exported again."""
     if run is not None:
-        return run.companies_before
+        return run.training_companies
     return tuple(listed_companies(Path(options.model))) if is_bundle(options.model) else ()
 
 
-def write_training_companies(bundle: ModelBundle, listed_file: Path | None, inherited_ids: Sequence[str]) -> None:
+def write_training_companies(bundle: ModelBundle, listed_file: Path | None, recorded_ids: Sequence[str]) -> None:
     """Write the ids of all training companies to the list stored with the bundle."""
-    ids = {*inherited_ids, *listed_companies(bundle.folder)}  # also ids of an earlier export of the same model
+    ids = {*recorded_ids, *listed_companies(bundle.folder)}  # also ids of an earlier export of the same model
     if listed_file:
         ids.update(listed_file.read_text(encoding="utf-8").split())
     if ids:
-        trained_on_path(bundle.folder).write_text("".join(f"{company}\n" for company in sorted(ids)), encoding="utf-8")
+        path = trained_on_path(bundle.folder)
+        path.write_text("".join(f"{company}\n" for company in sorted(ids)), encoding="utf-8")
+        say(f"{path} lists {len(ids):,} training companies; the gate of a re-embed does not judge the model by these")
 
 
 def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSettings:
@@ -121,11 +123,11 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
 
 
 def judged_data(
-    options: argparse.Namespace, run: TrainedRun | None, *, inherited_ids: Sequence[str]
+    options: argparse.Namespace, run: TrainedRun | None, *, recorded_ids: Sequence[str]
 ) -> JudgedData | None:
     """Return the judged pairs to measure on, or None without --judged.
 
-    Companies seen in training are `inherited_ids` and, for a run, the companies of the judged train split.
+    Companies seen in training are `recorded_ids` and, for a run, the companies of the judged train split.
     """
     if options.judged is None:
         return None
@@ -134,7 +136,7 @@ def judged_data(
     return JudgedData(
         folder=options.judged,
         companies=options.companies,
-        seen=frozenset({*inherited_ids, *labelled_companies(judgements)}),
+        seen=frozenset({*recorded_ids, *labelled_companies(judgements)}),
     )
 
 
@@ -162,8 +164,8 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add(
         "--companies-trained-on",
         type=Path,
-        help="ids of the training companies, one a line (similarity pairs writes them): stored with the bundle, so "
-        "that the gate of a re-embed does not measure on them. If the run began with another run's folder, of both",
+        help="ids of further training companies, one a line (similarity pairs writes them), if the run was on pairs of "
+        "texts: stored with the bundle, so that the gate of a re-embed does not measure on them",
     )
     add("--judged-by", default="", help="who judged and how, for the card")
     add("--reference", type=Path, help="bundle that it must not rank worse than")

@@ -41,7 +41,7 @@ class Task(ABC):
         classes: the classes of the head; if empty, there is no head.
         selectable_from: checkpoint selection starts after this share of all steps.
         facts: further fields of training.json: the number of anchors held out for checkpoint selection
-            (evaluation must hold out the same anchors), and the teachers.
+            (evaluation must hold out the same anchors), the training companies, and the teachers.
     """
 
     batches: Batches
@@ -91,7 +91,9 @@ class PairTask(Task):
         self.fingerprint = fingerprint_of(self.pairs)
         self.data = f"{len(self.pairs):,} pairs, {int(self.pairs.labelled.sum()):,} of them labelled"
         self.batch = f"{settings.batch_pairs} pairs"
-        self.facts = {"selection_anchors": data.selection_anchors} if data.selection_anchors else {}
+        self.facts = {"companies": self.pairs.labelled_companies}
+        if data.selection_anchors:
+            self.facts = {"selection_anchors": data.selection_anchors, **self.facts}
 
     def loss(self, model: PairModel, outputs: Tensor, batch: Batch, *, step: int, steps: int) -> tuple[Tensor, Log]:
         """See Task."""

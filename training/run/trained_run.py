@@ -42,8 +42,9 @@ class TrainedRun:
     """A training run: its settings, the step of its best model, and that step's selection scores.
 
     `start` is the initial model. `selection_anchors` is the number of anchors held out for checkpoint selection, None
-    if it was not recorded. `teachers` are the encoders that it was distilled from, `teachers_trained_on` their training
-    companies. `batch_sentences` is the batch size of a run on sentences, None for other runs.
+    if it was not recorded. `companies` are the ids of the companies in its labelled pairs. `teachers` are the encoders
+    that it was distilled from, `teachers_trained_on` their training companies. `batch_sentences` is the batch size of a
+    run on sentences, None for other runs.
     """
 
     settings: TrainSettings
@@ -51,14 +52,15 @@ class TrainedRun:
     scores: Mapping[str, float]
     start: Start
     selection_anchors: int | None = None
+    companies: tuple[str, ...] = ()
     teachers: tuple[str, ...] = ()
     teachers_trained_on: tuple[str, ...] = ()
     batch_sentences: int | None = None
 
     @property
-    def companies_before(self) -> tuple[str, ...]:
-        """Training companies of the initial model and of the teachers, from the lists stored with their bundles."""
-        return tuple(sorted({*self.start.companies, *self.teachers_trained_on}))
+    def training_companies(self) -> tuple[str, ...]:
+        """Training companies of the run, and of the initial model and the teachers, as far as these are recorded."""
+        return tuple(sorted({*self.companies, *self.start.companies, *self.teachers_trained_on}))
 
     @property
     def method(self) -> str:
@@ -107,7 +109,7 @@ def start_of(source: str) -> Start:
         return _start_of_bundle(ModelBundle.load(source))
     earlier = read_run(Path(source))
     if earlier is not None:
-        return replace(earlier.start, method=earlier.method, companies=earlier.companies_before)
+        return replace(earlier.start, method=earlier.method, companies=earlier.training_companies)
     return Start(base_model=Path(source).resolve().name if Path(source).is_dir() else source)
 
 
@@ -170,6 +172,7 @@ def read_run(folder: Path) -> TrainedRun | None:
             step=int(stored["step"]),
             scores={str(name): float(score) for name, score in stored["scores"].items()},
             selection_anchors=stored.get("selection_anchors"),
+            companies=tuple(map(str, stored.get("companies", ()))),
             teachers=tuple(map(str, stored.get("teachers", ()))),
             teachers_trained_on=tuple(map(str, stored.get("teachers_trained_on", ()))),
             start=_start_from(stored, settings, folder),

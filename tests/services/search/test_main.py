@@ -23,6 +23,7 @@ from services.search.settings import Address, ServiceSettings
 from similarity.errors import InvalidBundle, InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.settings import Settings
+from tests.servers.ports import free_ports
 from tests.services.search.corpus import filled_index
 
 ROOT = Path(__file__).parents[3]
@@ -112,6 +113,23 @@ def test_a_busy_thread_gives_way_soon(monkeypatch: pytest.MonkeyPatch) -> None:
         sys.setswitchinterval(before)
     assert intervals == [pytest.approx(service_main.SECONDS_BETWEEN_THREADS)]
     assert intervals[0] < before
+
+
+def test_declared_types_are_in_the_audit_record_and_a_refused_size_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled_index(tmp_path / "index.db").close()
+    monkeypatch.setattr(service_main, "run", lambda *_: None)
+    settings = Settings(index=str(tmp_path / "index.db"))
+    [port] = free_ports(1)
+    serve(settings, service=ServiceSettings(attributes="employees:number", size="employees"), port=port)
+    audit = (tmp_path / "index.db.audit.jsonl").read_text()
+    assert '"declare"' in audit
+    assert "employees" in audit
+    with pytest.raises(InvalidInput, match=r"the size 'staff' must be declared .* SIMILARITY_SERVICE_ATTRIBUTES="):
+        serve(settings, service=ServiceSettings(size="staff"), port=port)
+    assert "the size of a company is now" not in caplog.text
+    assert (tmp_path / "index.db.audit.jsonl").read_text() == audit
 
 
 def test_the_demo_says_that_its_port_is_taken_before_it_works(tmp_path: Path) -> None:

@@ -138,7 +138,9 @@ def test_a_dry_run_tells_the_cost_and_changes_nothing(shell: Shell) -> None:
 def test_a_reembed_can_be_stopped_before_it_goes_live_judged_and_promoted(shell: Shell) -> None:
     shell("generations", "reembed", "--bundle", "new", "--no-promote")
     name = generations(shell)["candidate"]["name"]
-    assert "passed" in shell("generations", "gate", name, "--judged", "judged.tsv")
+    judged = shell("generations", "gate", name, "--judged", "judged.tsv")
+    assert "passed" in judged
+    assert "not known; --trained-on FILE names the companies" in judged
     (shell.folder / "few.tsv").write_text("anchor\tcandidate\tgrade\nc00\tc03\t2\nc00\tc01\t0\n")
     refused = shell("generations", "promote", name, "--judged", "few.tsv", fails=True)
     assert "was not promoted: 1 of 1 labelled anchors are usable, fewer than 50" in refused

@@ -43,6 +43,7 @@ def test_csv_is_read_with_quotes_newlines_and_a_byte_order_mark(tmp_path: Path, 
         ("a.csv", "\ufeffsep=;\r\nid;name\r\n1;a,b\r\n"),
         ("a.csv", '"SEP=\t"\nid\tname\n1\ta,b\n'),
         ("a.tsv", "sep=#\nid#name\n1#a,b\n"),
+        ("a.tsv", 'id,name\n1,"a,b"\n'),
     ],
 )
 def test_other_delimiters_are_found(tmp_path: Path, name: str, text: str) -> None:
@@ -237,6 +238,8 @@ def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
         ("a", "x", "is none of .csv, .tsv"),
         ("a.csv", "", "its first line must name the columns"),
         ("a.csv", "id,id\n1,2\n", "a column name occurs twice"),
+        ("a.csv", '{"id": "1", "name": "Acme, Ltd."}\n', "contains JSON instead of columns; name it FILE.jsonl"),
+        ("a.tsv", '[\n{"id": "1"}]\n', "contains JSON instead of columns"),
         ("a.csv", "My export 2026,,\nid,name,description\n", "the first line must hold the column names, but several"),
         ("a.parquet", "not parquet", "is not a Parquet file"),
     ],

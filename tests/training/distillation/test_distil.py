@@ -181,7 +181,7 @@ def test_companies_that_teachers_were_trained_on_count_as_seen(model: Path, teac
         path.unlink()
     run = read_run(files / "run" / "best")
     assert run is not None
-    assert run.companies_before == ("c1", "c2", "c3")
+    assert run.training_companies == ("c1", "c2", "c3")
 
 
 def test_each_addition_changes_the_targets_and_is_recorded(

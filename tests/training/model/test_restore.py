@@ -22,6 +22,8 @@ from similarity.model.calibration import Calibration
 from similarity.text import DEFAULT_SETTINGS, TextSettings
 from tests.training.tiny_model import WORDS, topic_pairs, write_tiny_model
 from training.config import TrainSettings
+from training.data.pairs import read_pairs
+from training.data.splits import split_by_anchor
 from training.data.texts import Texts
 from training.export.bundle_export import ExportSettings, export
 from training.export.graph import load_encoder
@@ -194,6 +196,23 @@ def test_a_bundle_of_a_bundle_keeps_the_base_model_and_both_lists(
         found = ModelBundle.load(export_by_command(given, tmp_path / f"models-{own}"))
     assert found.manifest.base_model == "our/base"
     assert trained_on_path(found.folder).read_text().split() == ["c1", "c2", "c3"]
+
+
+def test_the_companies_of_its_labelled_pairs_are_listed_with_the_bundle(
+    weights: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = topic_pairs()
+    labels = [f"c{a},c{b},{int(same)}" for a, b, same in zip(found.left, found.right, found.targets[:, 0], strict=True)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["company_a,company_b,label", *labels, "c0,c1,"]))
+    train(weights, tmp_path / "pairs.csv", tmp_path / "run", 1e-2, "--companies", str(sample))
+    held_out = split_by_anchor(
+        read_pairs(tmp_path / "pairs.csv", companies=sample), selection=4, seed=TrainSettings().seed
+    )[1]
+    folder = export_by_command(f"--model {tmp_path / 'run/best'} --sample {sample}", tmp_path / "models")
+    listed = trained_on_path(folder).read_text().split()
+    assert len(listed) > 4
+    assert set(listed).isdisjoint(held_out.anchors)
+    assert f"{len(listed)} training companies" in capsys.readouterr().out
 
 
 def test_a_bundle_exported_again_keeps_its_facts(
