@@ -89,7 +89,7 @@ def format_of(name: str) -> str:
     suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
     suffix = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if suffix not in FORMATS or (suffix in BINARY_FORMATS and suffixes[-1] == ".gz"):
-        file = PurePosixPath(name).name
+        file = PurePosixPath(name).name or "a folder"
         raise InvalidInput(
             f"{file} is none of {', '.join(FORMATS)} (all but Excel and Parquet also as .gz); save the companies as "
             "one of these"

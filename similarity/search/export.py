@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, TypeAlias
 
 import pyarrow as pa
@@ -115,7 +115,8 @@ def _check_file(file: Path, suffix: str) -> None:
     refuse_database(file)
     if file.suffix.lower() != suffix:
         kind = "neighbours in a Parquet file (--companies: companies)" if suffix == ".parquet" else "JSON lines"
-        meant = file.with_name(f"{file.name.removesuffix(file.suffix)}{suffix}")
+        name = file.name.removesuffix(".gz")
+        meant = file.with_name(f"{name.removesuffix(PurePath(name).suffix)}{suffix}")
         raise InvalidInput(f"the export is {kind}, and {file} does not end with {suffix}; name it {meant}")
     if not file.parent.is_dir():
         raise InvalidInput(f"the folder {file.parent} does not exist; create it, or name a file in another folder")

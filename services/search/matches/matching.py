@@ -91,6 +91,7 @@ def _with_id(company: Company, asked: ListedCompany, match: Match) -> Match:
 
 def _answer(row: ListRow, match: Match) -> MatchedRow:
     company = None if match.company is None else reference_of(match.company)
+    candidates = {each.id: reference_of(each) for each in match.candidates or match.others}
     return MatchedRow(
         row=row.number,
         asked=row.cells,
@@ -98,6 +99,6 @@ def _answer(row: ListRow, match: Match) -> MatchedRow:
         company=company,
         confidence=match.confidence,
         how=match.how,
-        candidates=[reference_of(each) for each in (match.candidates or match.others)[:CANDIDATES_SHOWN]],
+        candidates=list(candidates.values())[:CANDIDATES_SHOWN],
         miss=match.miss or None,
     )

@@ -417,6 +417,7 @@ def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
     assert "5 unchanged" in filled("ingest", "all.jsonl")
     assert "--part is for neighbours" in filled("export", "--companies", "all.jsonl", "--part", "1/2", fails=True)
     assert "name it all.jsonl" in filled("export", "--companies", "all.csv", fails=True)
+    assert "name it all.jsonl" in filled("export", "--companies", "all.jsonl.gz", fails=True)
     assert "pairs of part 2/3 of 5 companies" in filled("export", "n-2.parquet", "--part", "2/3")
     assert pq.read_table(filled.folder / "n.parquet").num_rows == 10
 

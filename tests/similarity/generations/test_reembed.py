@@ -23,6 +23,7 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Change
 from similarity.ingest.write_path import embed_changes, write_changes
 from similarity.ingest.writer_leases import WriterLease
+from similarity.model.calibration import Calibration
 from tests.contract.clock import Clock
 from tests.contract.steps import add_candidate
 from tests.factories import make_embedded, make_generation
@@ -410,6 +411,16 @@ def test_every_step_is_told(index: SqliteIndex, clock: Clock) -> None:
     )
     wanted = ["lease", "candidate", "writers", "backfill", "catch-up", "compact", "gate", "promote", "settle"]
     assert told == wanted
+
+
+def test_a_new_bundle_without_the_probability_of_the_live_one_is_told(
+    index: SqliteIndex, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calibrated = replace(index.live(), calibration=Calibration(slope=9.0, intercept=-4.0))
+    monkeypatch.setattr(SqliteIndex, "live", lambda self: calibrated)
+    told: dict[str, str] = {}
+    run(index, clock, on_step=told.__setitem__)
+    assert "the new bundle gives no probability" in told["warning"]
 
 
 @pytest.mark.parametrize(
