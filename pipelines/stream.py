@@ -12,6 +12,7 @@ docs/pipelines.md describes the guarantees of each runner if its processes are k
 
 import argparse
 import os
+import shlex
 import sys
 import threading
 import time
@@ -38,7 +39,7 @@ from pipelines.options import (
     beam_options,
     stream_options,
 )
-from pipelines.sources.files import ReadFiles
+from pipelines.sources.files import ReadFiles, columns_of_files
 from pipelines.sources.kafka import ReadKafka
 from pipelines.transforms import DEAD, Ingest, Ingested
 from pipelines.watch import (
@@ -59,6 +60,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.opening import open_index
 from similarity.ingest.file_columns import KnownAttributes
+from similarity.ingest.records import Columns
 from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
 from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
 
@@ -153,7 +155,8 @@ def run(options: StreamOptions, pipeline_options: PipelineOptions, *, environ: M
     """
     known = ensure_write_target(options.worker_settings, environ, now=utc_now(), schema=options.columns.schema)
     if options.source.files:  # not for a topic: a message that is read again must have the same content
-        options = replace(options, columns=known.added_to(options.columns))
+        columns = columns_of_files(options.source.files, options.columns, known=known, log=log)
+        options = replace(options, columns=known.added_to(columns))
     if options.dead_letters:
         remove_expired(options.dead_letters, keep=timedelta(days=options.keep_dead_letters), now=utc_now())
     if options.source.bounded:
@@ -163,7 +166,8 @@ def run(options: StreamOptions, pipeline_options: PipelineOptions, *, environ: M
         log(summary(result))
         dead = counted(result).get(f"messages_{DEAD}", 0)
         if dead and options.dead_letters:
-            log(f"why they are dead: python -m pipelines.replay --dead-letters {options.dead_letters} --dry-run")
+            replay = f"python -m pipelines.replay --dead-letters {options.dead_letters} --dry-run"
+            log(f"why they are dead: {replay}{renamed_columns(options.columns)}")
         return dead
     with stop_on_signals() as stop:
         keep_running(options, pipeline_options, stop, environ=environ, log=log)
@@ -215,6 +219,13 @@ def submit_job(options: StreamOptions, pipeline_options: PipelineOptions) -> Pip
     pipeline = beam.Pipeline(options=deepcopy(pipeline_options))
     build(pipeline, options, now=utc_now())
     return pipeline.run()
+
+
+def renamed_columns(columns: Columns) -> str:
+    """Return the options of the command line that name the columns which are not called like their fields."""
+    kinds = (("--column", columns.fields), ("--attribute", columns.attributes))
+    pairs = [(kind, name, column) for kind, each in kinds for name, column in each.items() if name != column]
+    return "".join(f" {kind} {shlex.quote(f'{name}={column}')}" for kind, name, column in pairs)
 
 
 def promote_and_measure(options: StreamOptions, environ: Mapping[str, str]) -> Progress | None:

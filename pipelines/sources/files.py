@@ -10,20 +10,24 @@ the file, but other content, becomes an unreadable message.
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 import apache_beam as beam
 
 from pipelines.file_systems import matching, open_to_read
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.formats.plain_values import plain_value
+from similarity.ingest.file_columns import KnownAttributes, columns_of_rows
 from similarity.ingest.files import format_of, read_stream
 from similarity.ingest.messages import NO_COLUMNS, Message, decode
 from similarity.ingest.records import Columns
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
+
+FILES_LOOKED_AT = ROWS_LOOKED_AT = 100
 
 LOGGER = logging.getLogger(__name__)
 
@@ -83,6 +87,49 @@ class _ReadFile(beam.DoFn):
             return repeated.conflict(number, decode(message, columns=self._columns).change)
         except InvalidCompany:
             return ""  # the next step makes it a dead letter
+
+
+def columns_of_files(
+    patterns: Sequence[str], columns: Columns, *, known: KnownAttributes, log: Callable[[str], None]
+) -> Columns:
+    """Return the columns of the fields and attributes in the files, as `similarity ingest` finds them; log them.
+
+    `columns`: those that the user named. Looked at are the first rows of the first hundred files. A file that cannot be
+    read is left to the job, which makes a dead letter of it.
+
+    Raises:
+        InvalidInput: a file lacks a required column or one that the user named, or files spell a column differently.
+    """
+    fields, attributes = dict(columns.fields), dict(columns.attributes)
+    exact, shown = set[str](), set[str]()
+    for path in matching(patterns)[:FILES_LOOKED_AT]:
+        with open_to_read(path) as stream:
+            try:
+                rows = list(islice(read_stream(stream, name=path), ROWS_LOOKED_AT))
+            except InvalidInput:
+                continue
+        try:
+            found = columns_of_rows(rows, columns, known=known)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {error}") from None
+        exact.update(name for name, column in found.used if name == column)
+        for merged, own in ((fields, found.columns.fields), (attributes, found.columns.attributes)):
+            for name, column in own.items():
+                if merged.setdefault(name, column) != column:
+                    raise _spelled_differently(path, name, column, merged[name])
+        if other := next((name for name in exact & fields.keys() if fields[name] != name), ""):
+            raise _spelled_differently(path, other, other, fields[other])
+        if found.summary not in shown:
+            shown.add(found.summary)
+            log(found.summary)
+    return replace(columns, fields=fields, attributes=attributes)
+
+
+def _spelled_differently(path: str, name: str, *columns: str) -> InvalidInput:
+    return InvalidInput(
+        f"{path}: this and the files before it have different columns for {name}: {' and '.join(map(repr, columns))}; "
+        "stream them one after the other"
+    )
 
 
 def message_of(row: Row, *, position: str, time: datetime) -> Message:

@@ -32,7 +32,7 @@ from similarity.index.attributes import parse_schema
 from similarity.index.bundle_store import StoredEncoders, bundle_for, store_folder
 from similarity.index.opening import is_url, open_index
 from similarity.index.protocol import CompanyIndex
-from similarity.kafka import KafkaSettings
+from similarity.kafka import KafkaSettings, confluent
 from similarity.model.encoder_protocol import Encoder
 from similarity.settings import Settings
 from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
@@ -179,7 +179,7 @@ def writing_of(
     """Return the services of the write routes for the mode in the settings.
 
     Raises:
-        InvalidInput: writes go to Kafka, and its settings are invalid.
+        InvalidInput: writes go to Kafka, and its settings are invalid or its client is not installed.
         AuditUnavailable: the audit record cannot be written.
     """
     mode = WriteMode(service.writes)
@@ -187,7 +187,9 @@ def writing_of(
         audit.write([])
     kafka = None
     if mode is WriteMode.KAFKA:
+        confluent()  # refuses a missing client now; Kafka itself may be away
         kafka = KafkaTopic(settings=KafkaSettings.from_environment(os.environ), topic=service.kafka_topic)
+        log.info("writes go to the topic %s of Kafka at %s", kafka.topic, kafka.settings.servers)
     return set_up_writing(
         mode,
         index=index,

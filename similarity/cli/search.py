@@ -50,7 +50,7 @@ def similar(
         list[str] | None, typer.Argument(help="One or more companies, each by id, domain, name or alias")
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", "-t", help="Describe a company in your own words instead")
+        list[str] | None, typer.Option("--text", "-t", help="Describe a company in your own words instead (repeatable)")
     ] = None,
     segment: Annotated[int | None, typer.Option(min=1, help="Only this line of business: see `segments`")] = None,
     unlike: Annotated[list[str] | None, typer.Option(help="But less like this company (repeatable)")] = None,
@@ -97,7 +97,7 @@ def similar(
     chosen = {"country": country, "industry": industry}
     filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
     question = Question(
-        anchors=_anchors(company or (), text, segment),
+        anchors=_anchors(company or (), text or (), segment),
         negatives=[Anchor(company=each) for each in unlike or ()],
         filters=filters + _filters(only or (), index, is_local=not address),
         exclude=exclude or (),
@@ -116,16 +116,16 @@ def similar(
         _similar_in_index(work, question, output, skip_unknown=skip_unknown, names_bundle=bundle is not None)
 
 
-def _anchors(companies: Sequence[str], text: str | None, segment: int | None) -> "list[Anchor]":
+def _anchors(companies: Sequence[str], texts: Sequence[str], segment: int | None) -> "list[Anchor]":
     from similarity.search.queries.question import Anchor
 
-    if bool(companies) == (text is not None):
+    if bool(companies) == bool(texts):
         raise InvalidInput("give either a company or --text, for example: similarity similar nike.com")
     if segment is not None and len(companies) != 1:
         raise InvalidInput(
             "--segment is about one company; give one, for example: similarity similar siemens --segment 3"
         )
-    return [Anchor(text=text)] if text is not None else [Anchor(company=each, segment=segment) for each in companies]
+    return [Anchor(text=text) for text in texts] or [Anchor(company=each, segment=segment) for each in companies]
 
 
 def _filters(texts: Sequence[str], index: str | None, *, is_local: bool) -> "list[FieldFilter]":

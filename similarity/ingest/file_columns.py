@@ -1,7 +1,7 @@
 """Finds the column of a file that holds each field of a company."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,9 @@ from similarity.ingest.records import (
     REQUIRED,
     Columns,
     column_key,
+    column_names_of,
 )
+from similarity.ingest.rows import Row
 
 ATTRIBUTE = "attributes."
 SHOWN_COLUMNS = 20
@@ -138,6 +140,14 @@ def file_columns(
     declared = {name: name for name in known.schema.types} if is_json(path) else {}
     attributes = declared | dict(found.columns.attributes)
     return replace(found, columns=replace(found.columns, attributes=attributes), sheets=sheets)
+
+
+def columns_of_rows(rows: Iterable[Row], columns: Columns, *, known: KnownAttributes) -> FileColumns:
+    """Return the columns of the fields and attributes in the first rows of a file; raises as `file_columns`."""
+    existing = list(dict.fromkeys(name for row in rows if not row.unreadable for name in column_names_of(row.record)))
+    found = match_columns(existing, columns, known=known)
+    _check_columns(found, existing, (), advice="")
+    return found
 
 
 def command_option(kind: str, name: str) -> str:

@@ -3,6 +3,7 @@
 Only this package uses confluent-kafka (the extra `kafka`), which is imported when a client is created.
 """
 
+from similarity.kafka.client import confluent
 from similarity.kafka.consumer import GroupOffsets, TopicConsumer, group_positions, topic_partitions
 from similarity.kafka.producer import KeyedProducer
 from similarity.kafka.records import End, GroupPosition, KafkaUnavailable, Lost, NotDelivered, Record
@@ -19,6 +20,7 @@ __all__ = [
     "NotDelivered",
     "Record",
     "TopicConsumer",
+    "confluent",
     "group_positions",
     "topic_partitions",
 ]

@@ -59,10 +59,34 @@ def test_files_become_companies_and_dead_letters(
     assert [entry["subject"] for entry in audit if entry["action"] == "declare"] == ["staff:ordinal=few,many"] * 2
     told = capsys.readouterr().err
     assert "3 messages: 2 applied, 1 dead; 2 texts embedded; 2 values ignored or ambiguous\n" in told
-    assert f"why they are dead: python -m pipelines.replay --dead-letters {tmp_path}/dead --dry-run\n" in told
+    why = f"why they are dead: python -m pipelines.replay --dead-letters {tmp_path}/dead --dry-run"
+    assert f"{why} --column id=ticker --attribute staff=size --attribute employees=size\n" in told
     [file] = (tmp_path / "dead").glob("*.jsonl")
     [line] = file.read_text().splitlines()
     assert DeadLetter.from_line(line).message.value == b"{\n"
+
+
+def test_columns_of_files_are_found_as_by_a_load(
+    index: SqliteIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text(
+        "ID,Company Name,Description,Country,Phone\nboats,B,Makes many boats here.,Chile,1\n"
+    )
+    (tmp_path / "b.jsonl").write_text('{"ID": "cars", "Company Name": "C", "Description": "Makes many cars here."}\n')
+    fixed = f"--index {tmp_path}/index.db --dead-letters {tmp_path}/dead --threads 1".split()
+    main(["--files", str(tmp_path / "a.csv"), str(tmp_path / "b.jsonl"), *fixed])
+    stored = index.get(index.live().name, ["boats", "cars"])
+    assert (stored["boats"].company.country, stored["cars"].company.name) == ("Chile", "C")
+    told = capsys.readouterr().err
+    assert (
+        "columns: id <- ID, name <- Company Name, description <- Description, country <- Country; ignored: Phone"
+        in told
+    )
+    (tmp_path / "c.csv").write_text("id,name,description\nbikes,D,Makes many bikes here.\n")
+    with pytest.raises(SystemExit, match=r"c\.csv: .* have different columns for id: 'id' and 'ID'; stream them one"):
+        main(["--files", str(tmp_path / "*.csv"), *fixed])
+    with pytest.raises(SystemExit, match=r"c\.csv: there is no column 'Nope' for country; the file has the columns"):
+        main(["--files", str(tmp_path / "c.csv"), *fixed, "--column", "country=Nope"])
 
 
 def test_files_are_read_with_the_attributes_of_the_index(index: SqliteIndex, tmp_path: Path) -> None:

@@ -132,6 +132,14 @@ def test_declared_types_are_in_the_audit_record_and_a_refused_size_changes_nothi
     assert (tmp_path / "index.db.audit.jsonl").read_text() == audit
 
 
+def test_writes_to_kafka_need_its_client_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled_index(tmp_path / "index.db").close()
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    [port] = free_ports(1)
+    with pytest.raises(InvalidInput, match=r"Kafka needs its client .* pip install"):
+        serve(Settings(index=str(tmp_path / "index.db")), service=ServiceSettings(writes="kafka"), port=port)
+
+
 def test_the_demo_says_that_its_port_is_taken_before_it_works(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)

@@ -348,6 +348,13 @@ def test_similar_answers_free_text_as_csv(filled: Shell) -> None:
     assert {row["id"] for row in rows} == {"brew", "hops", "keg"}
 
 
+def test_several_texts_are_asked_about_together(filled: Shell) -> None:
+    texts = ("--text", "a brewery of lager beer", "--text", "grows hops in Bavaria")
+    both = filled("similar", *texts, "-k", "3", "-f", "csv")
+    assert both != filled("similar", *texts[2:], "-k", "3", "-f", "csv")
+    assert both == filled("similar", *texts[2:], *texts[:2], "-k", "3", "-f", "csv")
+
+
 def test_one_line_of_business_can_be_asked_about(filled: Shell, tmp_path: Path) -> None:
     both = (
         "The group brews lager, pilsner and wheat beer in four breweries. It bottles cider and ale for pubs. It "
