@@ -23,7 +23,7 @@ from similarity.feedback import elastic_mapping as mapping
 from similarity.feedback import forgetting
 from similarity.feedback.elastic_indices import CONFLICT, NOT_FOUND, create_missing
 from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList
-from similarity.feedback.rules import erased_meanwhile, page_sizes, same_or_conflict, unknown_list
+from similarity.feedback.rules import erased_meanwhile, list_exists, page_sizes, same_or_conflict, unknown_list
 from similarity.index.elastic import ElasticSettings
 from similarity.index.elastic.compaction import compact as compact_index
 from similarity.index.elastic.connection import Cluster
@@ -79,13 +79,14 @@ class ElasticWorkspace:
                 return
             before = page[-1].place
 
-    def save_list(self, saved: SavedList, *, since: str | None = None) -> bool:
+    def save_list(self, saved: SavedList, *, since: str | None = None, replace: bool = True) -> bool:
         key, source = document_id("list", saved.name), mapping.list_source(saved)
         for _ in range(MAX_ROUNDS):
             hit = self._list_hit(key, since)
             if hit is None and self._write(key, source, since, op_type="create"):
                 return True
-            # Repeated, this finds its own first attempt, and replaces it by the same.
+            if hit is not None and not replace:
+                raise list_exists(saved.name)
             if hit is not None and self._replace(self._lists, hit, source, is_repeatable=True):
                 return False
         raise _always_changed(saved.name)
@@ -191,10 +192,9 @@ class ElasticWorkspace:
         """Yield the hits of all lists or looks with one of the values in each field, in the order of lists' names."""
         self._make_ready()
         self._cluster.refresh(self._lists)
+        filters = [{"term": {"kind": kind}}, *({"terms": {each: values}} for each, values in terms.items())]
         query: Body = {
-            "query": {
-                "bool": {"filter": [{"term": {"kind": kind}}, *({"terms": {each: terms[each]}} for each in terms)]}
-            },
+            "query": {"bool": {"filter": filters}},
             "sort": [{"name": "asc"}, {"user": "asc"}],
             "size": PAGE_LISTS,
             "seq_no_primary_term": True,
@@ -332,7 +332,7 @@ class ElasticWorkspace:
     def _replace(self, index: str, hit: Mapping[str, Any], source: Body, *, is_repeatable: bool = False) -> bool:
         """Replace the document of a hit. If the document was changed after the search, return False.
 
-        Unless `is_repeatable`, the request is sent once: a repetition would find the change of the first attempt.
+        Unless `is_repeatable`, the request is sent once, because a repetition may find the change of the first attempt.
         """
         with self._cluster.explained():
             client = self._cluster.retrying if is_repeatable else self._cluster.client

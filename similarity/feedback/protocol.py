@@ -44,6 +44,10 @@ class ErasedMeanwhile(SimilarityError):
     """An erasure searched the workspace after the mark that was passed to a save. Nothing is saved."""
 
 
+class ListExists(SimilarityError):
+    """There is a list of this name, and it was not to be replaced."""
+
+
 class UnknownList(SimilarityError):
     """There is no list of this name."""
 
@@ -194,8 +198,11 @@ class Workspace(Protocol):
         An event that is added while they are read may be missing.
         """
 
-    def save_list(self, saved: SavedList, *, since: str | None = None) -> bool:
-        """Save a list, replacing one of the same name; return True if there was none. Looks at it are kept."""
+    def save_list(self, saved: SavedList, *, since: str | None = None, replace: bool = True) -> bool:
+        """Save a list, replacing one of the same name; return True if there was none. Looks at it are kept.
+
+        Unless `replace`, raises ListExists if there is one.
+        """
 
     def change_list(
         self, name: str, change: Callable[[SavedList], SavedList], *, since: str | None = None

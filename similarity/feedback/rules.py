@@ -7,7 +7,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from similarity.company import EPOCH
-from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, FeedbackEvent, UnknownList
+from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, FeedbackEvent, ListExists, UnknownList
 
 FIRST_PAGE = 20
 PAGE = 500
@@ -52,6 +52,11 @@ def retry_if_erased(save: Callable[P, R]) -> Callable[P, R]:
         return save(*args, **kwargs)
 
     return saved
+
+
+def list_exists(name: str) -> ListExists:
+    """Return the error for a list that is not to be replaced."""
+    return ListExists(f"there is a list {name!r} already, so nothing was saved; choose another name, or replace it")
 
 
 def unknown_list(name: str) -> UnknownList:

@@ -10,19 +10,12 @@ from itertools import chain
 from pathlib import Path
 
 from similarity.feedback import forgetting
-from similarity.feedback.protocol import (
-    FeedbackEvent,
-    Forgotten,
-    Look,
-    Place,
-    SavedList,
-    Shown,
-    Verdict,
-)
+from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, Shown, Verdict
 from similarity.feedback.rules import (
     MAX_PAGE,
     PAGE,
     erased_meanwhile,
+    list_exists,
     microseconds,
     page_sizes,
     same_or_conflict,
@@ -79,9 +72,11 @@ class SqliteWorkspace:
                 return
             before = page[-1].place
 
-    def save_list(self, saved: SavedList, *, since: str | None = None) -> bool:
+    def save_list(self, saved: SavedList, *, since: str | None = None, replace: bool = True) -> bool:
         with self._saving(since) as connection:
             is_new = not _holds_list(connection, saved.name)
+            if not (is_new or replace):
+                raise list_exists(saved.name)
             LISTS.write(connection, [_list_row(saved)])
         return is_new
 

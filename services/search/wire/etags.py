@@ -1,4 +1,7 @@
-"""ETags: a client that has the answer already gets 304 without a body. Conditional writes are refused."""
+"""ETags: a client that has the answer already gets 304 without a body.
+
+The only conditional write is `If-None-Match: *` for a new list.
+"""
 
 import re
 from hashlib import blake2b
@@ -42,15 +45,26 @@ def with_etag(request: Request, response: Response) -> Response:
 async def refuse_preconditions(request: Request) -> None:
     """Refuse a conditional write, because it would be done whether the condition holds or not. A dependency of routes.
 
+    `PUT /lists/{name}` knows `If-None-Match: *`.
+
     Raises:
         Problem: the request changes something and has a header of PRECONDITIONS.
     """
     given = [name for name in PRECONDITIONS if name in request.headers]
+    is_list = request.url.path.startswith("/lists/")
+    if is_list and request.method == "PUT" and request.headers.get("If-None-Match") == "*":
+        given.remove("If-None-Match")
     if given and request.method not in READS:
+        advice = (
+            "PUT of a list takes If-None-Match: *, and then replaces none; POST /lists/NAME/companies adds to a list "
+            "and loses no change of others"
+            if is_list
+            else "Of several writes of a company the one with the newest event_time wins"
+        )
         raise Problem(
             problems.OTHER_REFUSAL,
-            f"{request.method} does not support {' and '.join(given)}, so nothing was changed; send it without. Of "
-            "several writes of a company the one with the newest event_time wins",
+            f"{request.method} does not support {' and '.join(given)} here, so nothing was changed; send it without. "
+            f"{advice}",
         )
 
 

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
-from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, UnknownList
+from similarity.feedback.protocol import ErasedMeanwhile, EventConflict, ListExists, UnknownList
 from similarity.feedback.shortlists import WrongKindOfList
 from similarity.search.errors import (
     AmbiguousCompany,
@@ -46,6 +46,7 @@ LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
     TooFewWords: problems.TOO_FEW_WORDS,
     ErasedMeanwhile: problems.ERASED_MEANWHILE,
     EventConflict: problems.EVENT_CONFLICT,
+    ListExists: problems.LIST_EXISTS,
     UnknownList: problems.UNKNOWN_LIST,
     WrongKindOfList: problems.WRONG_KIND_OF_LIST,
 }

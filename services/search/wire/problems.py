@@ -214,6 +214,12 @@ ERASED_MEANWHILE = Kind(
     retry_after=1,
 )
 UNKNOWN_LIST = Kind(404, "unknown-list", "Unknown list", "No list has this name; `GET /lists` returns all lists.")
+LIST_EXISTS = Kind(
+    412,
+    "list-exists",
+    "The list exists",
+    "`If-None-Match: *` saves a list only if there is none of this name. Choose another name, or leave the header out.",
+)
 UNUSABLE_LIST = Kind(
     409,
     "unusable-list",

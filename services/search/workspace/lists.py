@@ -70,11 +70,14 @@ class ListsService:
     before_heavy_work: Callable[[], None] = lambda: None
 
     @retry_if_erased
-    def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
-        """Save a query or companies under a name, replacing an earlier list. Return the list, and whether it is new.
+    def save(self, name: str, given: ListGiven, caller: Caller, *, replace: bool) -> tuple[ListRecord, bool]:
+        """Save a query or companies under a name. Return the list, and whether it is new.
+
+        `replace`: whether an earlier list of the name is replaced.
 
         Raises:
             UnknownCompany, AmbiguousCompany: a reference to a company matches none, or several.
+            ListExists: there is a list of this name, and `replace` is false.
             UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
             Problem: there are too many lists, or too many long ones.
             InvalidInput: the name is invalid, or the list is too long.
@@ -96,7 +99,7 @@ class ListsService:
             )
         _check_length(kept, others)
         saved = SavedList(name=name, question=kept, saved_by=caller.name, saved_at=self.clock())
-        is_new = self.workspace.save_list(saved, since=mark)
+        is_new = self.workspace.save_list(saved, since=mark, replace=replace)
         return self._record(saved, caller), is_new
 
     @retry_if_erased

@@ -1,9 +1,9 @@
 """The routes of saved lists. They parse requests, call the service and return its answer."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 
@@ -34,6 +34,13 @@ from .shortlists import Comparison, ComparisonQuery, Members, MembersQuery, Shor
 LIST_PROBLEMS = (problems.UNKNOWN_LIST, problems.WRONG_KIND_OF_LIST, *NAME_PROBLEMS)
 ASKED_PROBLEMS = (problems.UNKNOWN_LIST, problems.UNUSABLE_LIST, *QUESTION_PROBLEMS)
 
+SAVED: dict[int | str, dict[str, Any]] = {
+    201: {"model": ListRecord, "description": "The list is new."},
+    **declared(
+        problems.TOO_MANY_LISTS, problems.LIST_EXISTS, problems.ERASED_MEANWHILE, *LIST_PROBLEMS, *BODY_PROBLEMS
+    ),
+}
+
 ListName = Annotated[
     str,
     Path(
@@ -43,6 +50,9 @@ ListName = Annotated[
         description="The list's name: no slash, no space at its ends.",
         examples=["running shoes"],
     ),
+]
+OnlyNew = Annotated[
+    str | None, Header(alias="If-None-Match", description="`*`: replace no list; 412 if there is one.", pattern=r"^\*$")
 ]
 Looker = Annotated[Caller, needs(Scope.READ)]
 Saver = Annotated[Caller, needs(Scope.FEEDBACK)]
@@ -61,17 +71,17 @@ def lists_routes(service: ListsService) -> APIRouter:
     @router.put(
         "/lists/{name}",
         summary="Save a list",
-        responses={
-            201: {"model": ListRecord, "description": "The list is new."},
-            **declared(problems.TOO_MANY_LISTS, problems.ERASED_MEANWHILE, *LIST_PROBLEMS, *BODY_PROBLEMS),
-        },
+        responses=SAVED,
     )
-    def list_save(name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response) -> ListRecord:
+    def list_save(
+        name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response, if_none_match: OnlyNew = None
+    ) -> ListRecord:
         """Saves a query, or a shortlist of up to 10,000 companies, under a name, replacing an earlier list.
 
+        With `If-None-Match: *` no list is replaced: if there is one of this name, the answer is 412.
         All users share the lists: everyone sees them, and everyone who may save them may replace and delete them.
         """
-        record, is_new = service.save(name, given, caller)
+        record, is_new = service.save(name, given, caller, replace=if_none_match is None)
         if is_new:
             response.status_code = 201
         return record

@@ -275,7 +275,8 @@ class RowMatcher:
         if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
             reason = f"{row.name!r} is only a part of the name of {match.company.name!r}; give more of the name"
             return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
-        others = as_large(found.values(), match.company, core, self.schema) if self.as_typed else ()
+        named = (each for each in found.values() if contains_core(core, cores[each.id]) or each.id in fitting)
+        others = as_large(named, match.company, core, self.schema) if self.as_typed else ()
         return replace(match, how=how if len(companies) == 1 else How.SIZE, others=others)
 
     def _by_ticker(self, row: ListedCompany) -> Match | None:
@@ -289,10 +290,9 @@ class RowMatcher:
         if not companies:
             return None
         match = self._choose(companies, row, How.ID, f"have the ticker {row.name!r}")
-        if row.name.strip().isdigit():
-            return match
-        if match.company is None:
-            return match if any(map(self._is_prominent, companies)) else None
+        is_sure = row.name.strip().isdigit()
+        if is_sure or match.company is None:
+            return match if is_sure or any(map(self._is_prominent, companies)) else None
         return replace(match, how=How.SIZE) if self._is_prominent(match.company) else None
 
     def likely_listings(self, name: str) -> list[Company]:
@@ -332,7 +332,7 @@ class RowMatcher:
                 return wider
         here = [each for each in longer if not countries_differ(row.country, each.country)]
         if is_word and self.schema.is_prominent(match.company):
-            return replace(match, others=as_large(here, match.company, core_of(row.name), self.schema))
+            return replace(match, others=as_large([*companies, *here], match.company, core_of(row.name), self.schema))
         if self.as_typed and is_word:
             here += self.likely_listings(row.name)
         larger = [each for each in here if is_larger(each, match.company, self.schema)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from similarity.errors import InvalidInput
-from similarity.feedback.protocol import Look, SavedList, UnknownList, Workspace
+from similarity.feedback.protocol import ListExists, Look, SavedList, UnknownList, Workspace
 from tests.contract.workspace.conftest import Opener
 from tests.workspace_records import make_list, make_shortlist, moment
 
@@ -130,3 +130,11 @@ def test_no_company_is_lost_when_several_processes_add_to_a_list(open_named: Ope
     with ThreadPoolExecutor(len(views)) as pool:
         list(pool.map(add, range(24)))
     assert set(views[0].saved_list("contacted").companies or ()) == {f"c{number}" for number in range(24)}
+
+
+def test_a_list_that_is_not_to_be_replaced_stays(workspace: Workspace) -> None:
+    kept = make_shortlist("contacted", "puma")
+    assert workspace.save_list(kept, replace=False)
+    with pytest.raises(ListExists, match="there is a list 'contacted' already"):
+        workspace.save_list(make_shortlist("contacted", "nike"), replace=False)
+    assert workspace.lists() == [kept]

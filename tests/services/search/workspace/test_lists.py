@@ -18,6 +18,7 @@ from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.searcher import Searcher
 from tests.services.search.corpus import VERSION, company
+from tests.services.search.wire.test_failures import problem
 from tests.workspace_records import make_list, make_shortlist
 
 QUESTION: dict[str, Any] = {"anchors": [{"company": "acme"}], "k": 3}
@@ -56,6 +57,18 @@ def test_a_list_is_saved_with_its_question_and_who_saved_it(client: TestClient) 
     assert (saved["question"]["k"], saved["question"]["reasons"]) == (3, DEFAULT_EXPLAINED)
     assert client.get("/lists/running shoes").json() == saved
     assert client.get("/lists").json() == {"lists": [saved]}
+
+
+def test_a_new_list_replaces_none_if_asked(client: TestClient) -> None:
+    only_new = {"If-None-Match": "*"}
+    assert client.put("/lists/ours", json={"companies": ["acme"]}, headers=only_new).status_code == 201
+    answer = client.put("/lists/ours", json={"companies": ["boots"]}, headers=only_new)
+    assert "choose another name" in problem(answer, "list-exists")["detail"]
+    assert client.get("/lists/ours").json()["companies"] == ["acme"]
+    for method, headers in (("PUT", {"If-Match": "*"}), ("PUT", {"If-None-Match": '"tag"'}), ("DELETE", only_new)):
+        refused = client.request(method, "/lists/ours", json={"companies": ["boots"]}, headers=headers)
+        assert "POST /lists/NAME/companies" in problem(refused, "refused")["detail"]
+    assert client.get("/lists/ours").json()["companies"] == ["acme"]
 
 
 @pytest.mark.parametrize("mode", ["vector", "hybrid"])

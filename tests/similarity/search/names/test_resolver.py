@@ -76,6 +76,8 @@ COMPANIES = [
     make_embedded("ORN", name="Orion Foods Inc.", attributes=LARGE),
     make_embedded("4812.T", name="Dentsu Soken Inc", attributes=LARGE),
     make_embedded("4324.T", name="Dentsu Group Inc.", attributes=SMALL),
+    make_embedded("0175.HK", name="Geely Automobile Holdings", attributes=LARGE),
+    make_embedded("BIDU", name="Baidu, Inc.", description="Builds cars with Geely.", attributes=LARGE),
     make_embedded("VOW.DE", name="Volkswagen AG", attributes=LARGE),
     make_embedded("VOW.OL", name="Vow ASA", attributes=SMALL),
     make_embedded("VOD.L", name="Vodafone Group PLC", attributes=LARGE),
@@ -403,6 +405,7 @@ def test_a_name_in_one_word_is_compared_with_names_of_several(
         ("Paramount", "1724.KL", ["PGRE"]),
         ("ORION", "orion", ["ORN"]),
         ("Dentsu", "4812.T", ["4324.T"]),
+        ("Geely", "0175.HK", []),
     ],
 )
 def test_companies_as_large_whose_names_begin_with_the_word_are_told(
