@@ -13,26 +13,23 @@ write: if it is the same, an erasure that comes later finds the document; otherw
 import json
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.feedback import elastic_mapping as mapping
 from similarity.feedback import forgetting
-from similarity.feedback.elastic_indices import CONFLICT, NOT_FOUND, create_missing
+from similarity.feedback.elastic_indices import CONFLICT, WorkspaceIndices, unchanged
 from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList
 from similarity.feedback.rules import erased_meanwhile, list_exists, page_sizes, same_or_conflict, unknown_list
 from similarity.index.elastic import ElasticSettings
 from similarity.index.elastic.compaction import compact as compact_index
-from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.documents import document_id
 from similarity.index.elastic.mapping import Body
 from similarity.index.name_hashes import ErasedCompanies
 
 PAGE_EVENTS = 500
-PAGE_LISTS = 50  # fewer, because the query of one list may have 10,000 companies
 MAX_ROUNDS = 20
 """Rounds of a change or an erasure before it gives up, because other processes change the documents each time."""
 MARK_DOCUMENT = document_id("erasure mark")
@@ -42,37 +39,34 @@ class ElasticWorkspace:
     """A `Workspace` in the indices `<name>-feedback` and `<name>-lists`, which are created at the first request."""
 
     def __init__(self, settings: ElasticSettings) -> None:
-        self._cluster = Cluster(settings)
-        self._feedback = f"{settings.name}-feedback"
-        self._lists = f"{settings.name}-lists"
-        self._is_ready = False
+        self._indices = WorkspaceIndices(settings)
 
     def erasure_mark(self) -> str:
         hit = self._list_hit(MARK_DOCUMENT)
         return "" if hit is None else str(hit["_source"]["name"])
 
     def add_event(self, event: FeedbackEvent, *, since: str | None = None) -> FeedbackEvent:
-        self._make_ready()
+        self._indices.make_ready()
         key = document_id("event", event.user, event.id)
-        with self._cluster.explained():
-            client = self._cluster.retrying.options(ignore_status=CONFLICT)
-            answer = client.create(index=self._feedback, id=key, document=mapping.event_source(event))
+        with self._indices.cluster.explained():
+            client = self._indices.cluster.retrying.options(ignore_status=CONFLICT)
+            answer = client.create(index=self._indices.feedback, id=key, document=mapping.event_source(event))
         if answer.meta.status != CONFLICT:
             if self._is_erased(since):
-                self._cluster.bulk(self._feedback, [{"delete": {"_id": key}}])
+                self._indices.cluster.bulk(self._indices.feedback, [{"delete": {"_id": key}}])
                 raise erased_meanwhile()
             return event
-        stored = self._cluster.documents(self._feedback, [key], vectors=False)
+        stored = self._indices.cluster.documents(self._indices.feedback, [key], vectors=False)
         if key not in stored:
             raise IndexUnavailable(f"event {event.id!r} was erased while it was being stored; send it again")
         return same_or_conflict(event, known=mapping.event_of(stored[key]))
 
     def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
-        self._make_ready()
-        self._cluster.refresh(self._feedback)
+        self._indices.make_ready()
+        self._indices.cluster.refresh(self._indices.feedback)
         for size in page_sizes():
             query = mapping.events_query(companies=[company] if company else [], user=user, before=before, size=size)
-            hits = self._cluster.search(self._feedback, query)["hits"]["hits"]
+            hits = self._indices.cluster.search(self._indices.feedback, query)["hits"]["hits"]
             page = [mapping.event_of(hit["_source"]) for hit in hits]
             yield from page
             if len(page) < size:
@@ -87,7 +81,7 @@ class ElasticWorkspace:
                 return True
             if hit is not None and not replace:
                 raise list_exists(saved.name)
-            if hit is not None and self._replace(self._lists, hit, source, is_repeatable=True):
+            if hit is not None and self._indices.replace(self._indices.lists, hit, source, is_repeatable=True):
                 return False
         raise _always_changed(saved.name)
 
@@ -99,12 +93,13 @@ class ElasticWorkspace:
             if hit is None:
                 raise unknown_list(name)
             changed = change(mapping.list_of(hit["_source"]))
-            if self._replace(self._lists, hit, mapping.list_source(changed)):
+            if self._indices.replace(self._indices.lists, hit, mapping.list_source(changed)):
                 return changed
         raise _always_changed(name)
 
     def lists(self) -> list[SavedList]:
-        return [mapping.list_of(hit["_source"]) for hit in self._listed("list")]
+        self._indices.make_ready()
+        return [mapping.list_of(hit["_source"]) for hit in self._indices.listed("list")]
 
     def list_lengths(self) -> dict[str, int]:
         return {saved.name: len(json.dumps(saved.question)) for saved in self.lists()}
@@ -116,15 +111,10 @@ class ElasticWorkspace:
         return mapping.list_of(hit["_source"])
 
     def remove_list(self, name: str) -> None:
-        self._make_ready()
-        if not self._delete(document_id("list", name)):
+        self._indices.make_ready()
+        if not self._indices.delete(document_id("list", name)):
             raise unknown_list(name)
-        self._remove_looks(name)
-
-    def _remove_looks(self, name: str) -> None:
-        while looks := list(self._listed("look", name=[name])):
-            for look in looks:
-                self._delete(look["_id"])
+        self._indices.remove_looks(name)
 
     def add_look(self, look: Look, *, since: str | None = None) -> None:
         if self._list_hit(document_id("list", look.list_name)) is None:
@@ -136,10 +126,11 @@ class ElasticWorkspace:
         return None if hit is None else mapping.look_of(hit["_source"])
 
     def looks(self, user: str) -> list[Look]:
-        return [mapping.look_of(hit["_source"]) for hit in self._listed("look", user=[user])]
+        self._indices.make_ready()
+        return [mapping.look_of(hit["_source"]) for hit in self._indices.listed("look", user=[user])]
 
     def forget_companies(self, companies: ErasedCompanies) -> dict[str, Forgotten]:
-        self._make_ready()
+        self._indices.make_ready()
         # The mark must change before the search; see the module's docstring.
         self._write(MARK_DOCUMENT, {"kind": "erasure mark", "name": secrets.token_hex(16)})
         return forgetting.counts_by_company(
@@ -151,72 +142,43 @@ class ElasticWorkspace:
         )
 
     def compact(self) -> bool:
-        self._make_ready()
-        are_complete = [compact_index(self._cluster, index) for index in (self._feedback, self._lists)]
+        self._indices.make_ready()
+        are_complete = [
+            compact_index(self._indices.cluster, index) for index in (self._indices.feedback, self._indices.lists)
+        ]
         return all(are_complete)
 
     def check(self) -> None:
-        self._make_ready()
-        for index in (self._feedback, self._lists):
+        self._indices.make_ready()
+        for index in (self._indices.feedback, self._indices.lists):
             try:
-                self._cluster.documents(index, ["no-document"], vectors=False)
+                self._indices.cluster.documents(index, ["no-document"], vectors=False)
             except UnknownGeneration as error:
                 raise IndexUnavailable(
                     f"the index {index} was deleted; restore it from a snapshot, or restart to create an empty index"
                 ) from error
 
     def close(self) -> None:
-        self._cluster.close()
-
-    def _make_ready(self) -> None:
-        """Create missing indices. Only the first call sends requests; raises as `create_missing`."""
-        if not self._is_ready:
-            create_missing(self._cluster, feedback=self._feedback, lists=self._lists)
-            self._is_ready = True
+        self._indices.cluster.close()
 
     def _list_hit(self, key: str, since: str | None = None) -> Mapping[str, Any] | None:
         """Return the newest version of a list, a look or the mark, as a hit of a search; None if it does not exist.
 
         Raises ErasedMeanwhile if there was an erasure after the mark `since`.
         """
-        self._make_ready()
-        with self._cluster.explained():
-            hit = self._cluster.retrying.options(ignore_status=NOT_FOUND).get(index=self._lists, id=key)
-        if "error" in hit:
-            raise self._cluster.problem(503, hit["error"])
+        self._indices.make_ready()
+        hit = self._indices.hit(key)
         if self._is_erased(since):
             raise erased_meanwhile()
-        return hit.body if hit["found"] else None
-
-    def _listed(self, kind: str, **terms: Collection[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield the hits of all lists or looks with one of the values in each field, in the order of lists' names."""
-        self._make_ready()
-        self._cluster.refresh(self._lists)
-        filters = [{"term": {"kind": kind}}, *({"terms": {each: values}} for each, values in terms.items())]
-        query: Body = {
-            "query": {"bool": {"filter": filters}},
-            "sort": [{"name": "asc"}, {"user": "asc"}],
-            "size": PAGE_LISTS,
-            "seq_no_primary_term": True,
-        }
-        return chain.from_iterable(self._cluster.pages(self._lists, query))
-
-    def _delete(self, key: str, **unchanged: Any) -> bool:
-        """Delete a list or look; return whether it existed and was `unchanged`.
-
-        The request is sent once: another would not find it.
-        """
-        with self._cluster.explained():
-            client = self._cluster.client.options(ignore_status=(NOT_FOUND, CONFLICT))
-            return client.delete(index=self._lists, id=key, **unchanged).meta.status not in {NOT_FOUND, CONFLICT}
+        return hit
 
     def _forget_events(self, companies: ErasedCompanies) -> Counter[str]:
         """Delete all events about the companies; return their numbers by company."""
         deleted = Counter[str]()
-        self._cluster.refresh(self._feedback)
+        self._indices.cluster.refresh(self._indices.feedback)
         query = {**mapping.events_query(companies=companies.ids, size=PAGE_EVENTS), "_source": ["anchor", "hit"]}
-        for page in self._cluster.pages(self._feedback, query):
-            self._cluster.bulk(self._feedback, [{"delete": {"_id": hit["_id"]}} for hit in page])
+        for page in self._indices.cluster.pages(self._indices.feedback, query):
+            self._indices.cluster.bulk(self._indices.feedback, [{"delete": {"_id": hit["_id"]}} for hit in page])
             deleted.update(each for hit in page for each in hit["_source"].values() if each in companies.ids)
         return deleted
 
@@ -229,14 +191,12 @@ class ElasticWorkspace:
         for _ in range(MAX_ROUNDS):
             has_conflict = False
             # Queries have the names of the first round already.
-            renamed = (
-                forgetting.renamed_lists(self.lists(), companies) | renamed
-            )  # queries have these names since the first round
+            renamed = forgetting.renamed_lists(self.lists(), companies) | renamed
             # Rename lists last: if this call is interrupted, the next one needs the old names to change the queries.
             for hit in (
                 hit
                 for is_renamed in (False, True)
-                for hit in self._listed("list")
+                for hit in self._indices.listed("list")
                 if (hit["_source"]["name"] in renamed) is is_renamed
             ):
                 saved = mapping.list_of(hit["_source"])
@@ -248,7 +208,7 @@ class ElasticWorkspace:
                 elif cleaned.name != saved.name:
                     is_written = not has_conflict and self._rename(hit, cleaned)
                 else:
-                    is_written = self._replace(self._lists, hit, mapping.list_source(cleaned))
+                    is_written = self._indices.replace(self._indices.lists, hit, mapping.list_source(cleaned))
                 if is_written:
                     written.add(hit["_id"])
                     changed.update(found)
@@ -262,42 +222,53 @@ class ElasticWorkspace:
 
     def _remove(self, hit: Mapping[str, Any]) -> bool:
         """Remove the list of a hit and its looks. If the list was changed after the search, return False."""
-        if not self._delete(hit["_id"], **_unchanged(hit)) and self._list_hit(hit["_id"]) is not None:
+        if not self._indices.delete(hit["_id"], **unchanged(hit)) and self._list_hit(hit["_id"]) is not None:
             return False
-        self._remove_looks(hit["_source"]["name"])
+        self._indices.remove_looks(hit["_source"]["name"])
         return True
 
     def _rename(self, hit: Mapping[str, Any], renamed: SavedList) -> bool:
-        """Rename the list of a hit and its looks. If the list was changed after the search, return False.
+        """Rename the list of a hit and its looks. Returns False if the lists must be searched again.
 
-        If a call is interrupted, a second call completes it.
+        If a call is interrupted, a second call completes it. Another process may be renaming the same list, and remove
+        other companies from it. So a list of the new name is written only if there is none, and never over another. It
+        is deleted again if the list of the old name was changed or removed meanwhile.
         """
-        name = hit["_source"]["name"]
-        self.save_list(renamed)
-        for look in self._listed("look", name=[name]):
-            self.add_look(replace(mapping.look_of(look["_source"]), list_name=renamed.name))
-        if not self._remove(hit):
-            self.remove_list(renamed.name)
+        name, key = hit["_source"]["name"], document_id("list", renamed.name)
+        existing = self._indices.hit(key)
+        if existing is not None and existing["_seq_no"] < hit["_seq_no"]:  # of a call that was interrupted earlier
+            self._indices.delete(key, **unchanged(existing))
             return False
-        return True
+        created = None if existing else self._write(key, mapping.list_source(renamed), op_type="create")
+        if existing is None and created is None:
+            return False
+        for look in self._indices.listed("look", name=[name]):
+            look_key = document_id("look", renamed.name, look["_source"]["user"])
+            self._write(look_key, {**look["_source"], "name": renamed.name})
+        if self._indices.delete(hit["_id"], **unchanged(hit)):
+            self._indices.remove_looks(name)
+            return created is not None
+        if created is not None and self._indices.delete(key, **unchanged(created)):
+            self._indices.remove_looks(renamed.name)
+        return False
 
     def _is_erased(self, since: str | None) -> bool:
         """Return whether an erasure began to search after the mark `since`."""
         return since is not None and self.erasure_mark() != since
 
-    def _write(self, key: str, source: Body, since: str | None = None, **parameters: Any) -> bool:
-        """Write a new list, a look or the mark; return whether it is new.
+    def _write(self, key: str, source: Body, since: str | None = None, **parameters: Any) -> Mapping[str, Any] | None:
+        """Write a new list, a look or the mark; return the answer, as a hit without its source, None if it is not new.
 
         Raises ErasedMeanwhile if there was an erasure after the mark `since`; the written document is then deleted.
         """
-        with self._cluster.explained():
-            client = self._cluster.retrying.options(ignore_status=CONFLICT)
-            answer = client.index(index=self._lists, id=key, document=source, **parameters)
+        with self._indices.cluster.explained():
+            client = self._indices.cluster.retrying.options(ignore_status=CONFLICT)
+            answer = client.index(index=self._indices.lists, id=key, document=source, **parameters)
         if answer.meta.status != CONFLICT and self._is_erased(since):
             # If it is not unchanged, another user has replaced it meanwhile, or it lacks the company already.
-            self._delete(key, **_unchanged(answer.body))
+            self._indices.delete(key, **unchanged(answer.body))
             raise erased_meanwhile()
-        return bool(answer.meta.status != CONFLICT and answer["result"] == "created")
+        return answer.body if answer.meta.status != CONFLICT and answer["result"] == "created" else None
 
     def _forget_in_notes(self, companies: ErasedCompanies) -> Counter[str]:
         """Empty the free texts of events that contain a name; return the numbers of changed events by company.
@@ -306,45 +277,40 @@ class ElasticWorkspace:
         """
         query = {**mapping.events_query(size=PAGE_EVENTS), "seq_no_primary_term": True}
         cleared = Counter[str]()
-        self._cluster.refresh(self._feedback)
-        for hit in chain.from_iterable(self._cluster.pages(self._feedback, query)):
-            cleaned, found = forgetting.forgotten_event(mapping.event_of(hit["_source"]), companies)
-            # Only erasures change events. If `_replace` finds a change, another erasure has removed the event or text.
-            if found and self._replace(self._feedback, hit, mapping.event_source(cleaned)):
-                cleared.update(found)
-        return cleared
+        for _ in range(MAX_ROUNDS):
+            has_conflict = False
+            self._indices.cluster.refresh(self._indices.feedback)
+            for hit in chain.from_iterable(self._indices.cluster.pages(self._indices.feedback, query)):
+                cleaned, found = forgetting.forgotten_event(mapping.event_of(hit["_source"]), companies)
+                if found and self._indices.replace(self._indices.feedback, hit, mapping.event_source(cleaned)):
+                    cleared.update(found)
+                else:
+                    has_conflict |= bool(found)  # another erasure has changed it, and looks for other names
+            if not has_conflict:
+                return cleared
+        raise IndexUnavailable("other erasures changed notes all the time; erase the companies again")
 
     def _forget_in_looks(self, companies: ErasedCompanies) -> Counter[str]:
         """Remove the companies from the hits of all looks; return the numbers of changed looks by company."""
         changed = Counter[str]()
         for _ in range(MAX_ROUNDS):
-            looks = list(self._listed("look", seen=sorted(companies.ids)))
+            looks = list(self._indices.listed("look", seen=sorted(companies.ids)))
             if not looks:
-                return changed
+                break
             for hit in looks:
                 cleaned, found = forgetting.forgotten_look(mapping.look_of(hit["_source"]), companies)
-                if self._replace(self._lists, hit, mapping.look_source(cleaned)):
+                if self._indices.replace(self._indices.lists, hit, mapping.look_source(cleaned)):
                     changed.update(found)
-        raise IndexUnavailable(
-            "looks were stored all the time, so companies are not erased from all of them; erase them again"
-        )
-
-    def _replace(self, index: str, hit: Mapping[str, Any], source: Body, *, is_repeatable: bool = False) -> bool:
-        """Replace the document of a hit. If the document was changed after the search, return False.
-
-        Unless `is_repeatable`, the request is sent once, because a repetition may find the change of the first attempt.
-        """
-        with self._cluster.explained():
-            client = self._cluster.retrying if is_repeatable else self._cluster.client
-            sender = client.options(ignore_status=CONFLICT)
-            answer = sender.index(index=index, id=hit["_id"], document=source, **_unchanged(hit))
-        return bool(answer.meta.status != CONFLICT)
+        else:
+            raise IndexUnavailable(
+                "looks were stored all the time, so companies are not erased from all of them; erase them again"
+            )
+        # Looks at lists that are gone, because a call was interrupted between list and looks.
+        for name in self._indices.names_of_looks():
+            if companies.contained_in(name) and self._indices.hit(document_id("list", name)) is None:
+                self._indices.remove_looks(name)
+        return changed
 
 
 def _always_changed(name: str) -> IndexUnavailable:
     return IndexUnavailable(f"the list {name!r} is changed by others all the time; send the change again")
-
-
-def _unchanged(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request that fails if the document of a hit was changed after the search."""
-    return {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}

@@ -66,7 +66,7 @@ def test_a_saved_list(place: Place, depth: int) -> None:
     ):
         saved = client.put("/lists/shoes", json={"question": {"anchors": [{"company": "acme"}]}})
         assert saved.status_code in {200, 201}, saved.text
-        [hit] = workspace._listed("list")
+        [hit] = workspace._indices.listed("list")
         source = {**hit["_source"], "question": {"anchors": "here"}}
         write(place, hit["_index"], hit["_id"], source, depth)
         for path in ("/lists", "/lists/shoes"):

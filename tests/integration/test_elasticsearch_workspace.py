@@ -1,19 +1,22 @@
 """The workspace on a real cluster: beside the generations, clean after an erasure, and plain about what is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from similarity.errors import IndexUnavailable
 from similarity.feedback.elastic import ElasticWorkspace
-from similarity.feedback.protocol import ErasedMeanwhile, Forgotten, Look, SavedList
+from similarity.feedback.protocol import ErasedMeanwhile, Forgotten, Look, SavedList, Shown
+from similarity.index.elastic.documents import document_id
+from similarity.index.elastic.mapping import Body
 from tests.contract.steps import add_live
 from tests.integration.elasticsearch_place import Place
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.ports import free_ports
-from tests.workspace_records import NOON, forget, make_event, make_list, make_shortlist, moment
+from tests.workspace_records import NOON, forget, make_erased, make_event, make_list, make_shortlist, moment
 
 pytestmark = pytest.mark.integration
 
@@ -54,21 +57,72 @@ def test_a_list_that_is_changed_while_an_erasure_renames_it_keeps_the_change(
 ) -> None:
     workspace.save_list(make_shortlist("Nike and others", "nike", "puma"))
     workspace.save_list(make_list("runners", anchors=[{"company": "adidas"}], exclude_lists=["Nike and others"]))
-    rename = workspace.save_list
+    write = workspace._write
 
-    def renamed_too_late(saved: SavedList, *, since: str | None = None) -> bool:
-        monkeypatch.undo()
-        is_new = rename(saved, since=since)
-        added = {"companies": ["puma", "asics"]}
-        workspace.change_list("Nike and others", lambda kept: replace(kept, question=added, saved_at=moment(9)))
+    def renamed_too_late(key: str, source: Body, since: str | None = None, **parameters: Any) -> Any:
+        is_new = write(key, source, since, **parameters)
+        if parameters:  # the list of the new name
+            monkeypatch.undo()
+            added = {"companies": ["puma", "asics"]}
+            workspace.change_list("Nike and others", lambda kept: replace(kept, question=added, saved_at=moment(9)))
         return is_new
 
-    monkeypatch.setattr(workspace, "save_list", renamed_too_late)
+    monkeypatch.setattr(workspace, "_write", renamed_too_late)
     forget(workspace, "nike", "Nike")
     [left] = [each for each in workspace.lists() if each.companies is not None]
     assert "nike" not in left.name.casefold()
     assert left.companies == ("puma", "asics")
     assert workspace.saved_list("runners").question["exclude_lists"] == [left.name]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_two_erasures_at_once_leave_none_of_their_companies_in_a_list_that_both_rename(
+    place: Place, workspace: ElasticWorkspace, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    workspace.save_list(make_list("Rivals of Nike", anchors=[{"company": "puma"}, {"text": "shoes as by Fila"}]))
+    workspace.add_look(Look(list_name="Rivals of Nike", user="ann", at=NOON, seen=("asics",)))
+    write = workspace._write
+
+    def beside_another(key: str, source: Body, since: str | None = None, **parameters: Any) -> Any:
+        is_new = None if is_first or not parameters else write(key, source, since, **parameters)
+        if parameters:
+            monkeypatch.undo()
+            with closing(ElasticWorkspace(place.settings)) as other:
+                other.forget_companies(make_erased({"nike": ["Nike"], "fila": ["Fila"]}))
+        return write(key, source, since, **parameters) if is_first or not parameters else is_new
+
+    monkeypatch.setattr(workspace, "_write", beside_another)
+    forget(workspace, "nike", "Nike")
+    [left] = workspace.lists()
+    assert left.name.startswith("list ")
+    assert left.question["anchors"] == [{"company": "puma"}]
+    assert [look.list_name for look in workspace.looks("ann")] == [left.name]
+
+
+def test_two_erasures_at_once_empty_the_texts_of_one_event(
+    place: Place, workspace: ElasticWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.add_event(make_event(anchor="puma", note="like Nike", shown=Shown(generation="of Fila")))
+    replaced = workspace._indices.replace
+
+    def after_another(index: str, hit: Mapping[str, Any], source: Body, **named: Any) -> bool:
+        monkeypatch.undo()
+        with closing(ElasticWorkspace(place.settings)) as other:
+            forget(other, "fila", "Fila")
+        return replaced(index, hit, source, **named)
+
+    monkeypatch.setattr(workspace._indices, "replace", after_another)
+    forget(workspace, "nike", "Nike")
+    [event] = workspace.events()
+    assert (event.note, event.shown.generation) == ("", "")
+
+
+def test_looks_that_a_kill_left_without_their_list_go_with_the_name(workspace: ElasticWorkspace) -> None:
+    workspace.save_list(make_list("Rivals of Nike", anchors=[{"company": "puma"}]))
+    workspace.add_look(Look(list_name="Rivals of Nike", user="ann", at=NOON, seen=("asics",)))
+    workspace._indices.delete(document_id("list", "Rivals of Nike"))
+    forget(workspace, "nike", "Nike")
+    assert workspace._indices.names_of_looks() == []
 
 
 def test_a_list_that_was_being_changed_while_an_erasure_searched_stays_as_it_was(
