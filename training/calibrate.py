@@ -43,7 +43,7 @@ from training.evaluate.corpus import DEPTHS, Corpus, corpus_recall, read_corpus
 from training.evaluate.tasks import held_out_judgements
 from training.export.card import MEASURES, with_search_section
 from training.export.publishing import publish
-from training.run.trained_run import listed_companies
+from training.run.trained_run import copy_listed_companies, listed_companies
 
 OWN_METRICS = ("calibration_", "dev_calibration_", "dev_recall", "corpus_companies")
 
@@ -175,6 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fitted = fit_calibration(corpus, judgements, dev=dev, k=options.served, seed=options.seed)
         folder = options.output / bundle.encoder_id if options.output else options.bundle
         written = recalibrate(bundle, fitted, folder=folder)
+        copy_listed_companies(options.bundle, to=written.folder)
         if options.plots:
             from training.evaluate.plots import reliability_plot
 

@@ -58,6 +58,7 @@ from training.evaluate.bootstrap import Interval, paired_difference, with_bounds
 from training.evaluate.ranks import auc
 from training.evaluate.reliability import calibration_error
 from training.export.publishing import publish
+from training.run.trained_run import copy_listed_companies
 
 Floats: TypeAlias = NDArray[np.float64]
 BUSINESS = ("cosine", "shared_words", "same_industry", "sparsity")
@@ -308,6 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 require_no_worse(ranker, before, dev)
         folder = options.output / bundle.encoder_id if options.output else options.bundle
         written = with_ranker(bundle, ranker, metrics, folder)
+        copy_listed_companies(options.bundle, to=written.folder)
         for name, value in (*_weights(ranker), *metrics.items()):
             say(f"{name:32} {value:9.4f}")
         say(f"{written.folder}: encoder {written.encoder_id} as before, bundle {written.bundle_id}")

@@ -32,10 +32,10 @@ from similarity.index.sqlite.files import damaged_pages
 from similarity.index.sqlite.records import Records, any_text, first_lines
 from similarity.index.sqlite.rows import Row
 
-MAX_COMPARISONS = 3
+MAX_COMPARISONS = 10
 """A limit, because a user who keeps saving lists must not delay an erasure forever."""
-FEW_TEXTS = 1_000
-"""Comparing this many texts takes less than a second."""
+FEW_TEXTS = 20
+"""Comparing this many texts takes about a second at most."""
 
 
 class SqliteWorkspace:

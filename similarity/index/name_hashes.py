@@ -23,6 +23,8 @@ from similarity.preparation.masking import forms_of_name
 from similarity.preparation.words import words_of
 
 NOT_IN_TEXTS = 0
+MAX_WORDS = 16
+"""Of longer phrases only so many words are hashed: each length of a phrase costs a search of every text."""
 SHORT_NUMBER_CHARACTERS = 5
 SHORT_WORD_CHARACTERS = 3
 HASH_CHARACTERS = 32
@@ -77,8 +79,9 @@ class ErasedCompanies:
         self._key = key
         self._belongs_to_another = cache(belongs_to_another)
         self._named = _ids_by_hash(hashes)
-        self._searched = _ids_by_hash({each: names | hashes_of(key, [each]) for each, names in hashes.items()})
-        self._lengths = {int(each.partition(":")[0]) for each in self._searched} - {NOT_IN_TEXTS}
+        # If nothing is known of a company, such as one with a mistyped id, texts are not searched for its id.
+        self._searched = _ids_by_hash({each: names | hashes_of(key, [each]) for each, names in hashes.items() if names})
+        self._lengths = {int(each.partition(":")[0]) for each in self._searched}.intersection(range(1, MAX_WORDS + 1))
         self._meant: dict[str, frozenset[str]] = {}
         self._contained: dict[str, frozenset[str]] = {}
 
@@ -226,7 +229,7 @@ def _stored_length(phrase: list[str], *, is_distinctive: bool = True) -> int:
 
 
 def _hash(key: bytes, length: int, phrase: list[str]) -> str:
-    return f"{length}:{_digest(key, ' '.join(phrase))}"
+    return f"{min(length, MAX_WORDS)}:{_digest(key, ' '.join(phrase[:MAX_WORDS]))}"
 
 
 def _digest(key: bytes, text: str) -> str:

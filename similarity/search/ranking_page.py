@@ -89,7 +89,7 @@ class Page:
     `query_duplicates`: for each of `PageRequest.query_companies`, the ids of its duplicates. `candidates`: how many
     companies the index returned. `highest`: the highest probability of the candidates that are no duplicates; None if
     there is no such candidate, or if hits have no probability. `is_cut`: the page is not full, although the index holds
-    further companies, because nearly all of the MAX_RANK nearest are duplicates.
+    further companies, because many of the nearest are duplicates.
     """
 
     hits: list[RankedHit]
@@ -134,7 +134,7 @@ class PageBuilder:
             if is_all or fetch >= limit:
                 facts = second_stage.facts([each.unique.hit.company for each in remaining[:size]])
                 page = self._page(remaining, size, merged, facts, candidates=candidates, scored=scored)
-                return replace(page, is_cut=not is_all and len(remaining) < size and len(merged.unique) < fetch // 2)
+                return replace(page, is_cut=not is_all and len(remaining) < size)
             fetch = min(2 * fetch, limit)
 
     def probability_of(self, hit: SimilarCompany) -> float | None:

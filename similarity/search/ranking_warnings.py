@@ -15,8 +15,8 @@ from similarity.search.reranking.scores import knows_only_cosine
 
 ATTRIBUTES = "attributes."
 CUT = (
-    "only the nearest {:,} companies are compared, and nearly all of them are a few companies under several ids, such "
-    "as companies with one description; that is why there are no further hits"
+    "only the nearest {:,} companies are compared, and many of them are companies under several ids, such as companies "
+    "with one description; that is why there are no further hits"
 )
 SUGGESTIONS = 5
 MIN_LIKENESS = 0.75

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from similarity.bundle import ModelBundle, is_bundle
 from similarity.errors import InvalidBundle, InvalidInput
-from similarity.generations.gate import companies_trained_on
+from similarity.generations.gate import companies_trained_on, trained_on_path
 from similarity.text import DEFAULT_SETTINGS
 from training.config import DISTILLATION, TrainSettings
 
@@ -125,6 +126,13 @@ def _start_of_bundle(bundle: ModelBundle) -> Start:
         companies=tuple(listed_companies(bundle.folder)),
         licence=bundle.manifest.licence,
     )
+
+
+def copy_listed_companies(bundle_folder: Path, *, to: Path) -> None:
+    """Copy the list of training companies stored with a bundle, if there is one, to the bundle in another folder."""
+    path = companies_trained_on(bundle_folder)
+    if path and path != trained_on_path(to):
+        shutil.copyfile(path, trained_on_path(to))
 
 
 def listed_companies(bundle_folder: Path) -> list[str]:

@@ -25,6 +25,8 @@ FIRST_WITH_VALUE = (
 )
 MAX_CHECKED = 20
 """Companies of one value whose texts are read, to see whether they have it; of the others only the ids are read."""
+MAX_CHECKED_TOGETHER = 1_000
+"""The same limit for all values of one call: a query may exclude a thousand names of large companies."""
 LAST_CHARACTER = "\U0010ffff"
 # The weights of name, aliases, domain and description.
 WORD_WEIGHTS = "10.0, 8.0, 5.0, 1.0"
@@ -36,14 +38,18 @@ def resolve(
     """Return the sorted ids of the companies whose id, else domain, else name or alias is a reference, by reference."""
     # A thousand references may be pages of one website that hundreds of companies have: read those companies once.
     read: dict[tuple[str, str], list[str]] = {}
+    checked = 0
 
     def ids_with(field: str, value: str) -> list[str]:
+        nonlocal checked
         if (field, value) not in read:
             documents = _documents(connection, FIRST_WITH_VALUE, generation.number, field, value, MAX_RESOLVED)
-            companies = _companies(connection, documents[:MAX_CHECKED]) if documents else []
+            count = min(MAX_CHECKED, max(1, MAX_CHECKED_TOGETHER - checked))
+            companies = _companies(connection, documents[:count]) if documents else []
+            checked += len(companies)
             require_passing([Condition(field, any_of=(value,))], companies)
             ids = [company.id for company in companies]
-            read[field, value] = sorted(ids + _ids_of(connection, documents[MAX_CHECKED:]))
+            read[field, value] = sorted(ids + _ids_of(connection, documents[count:]))
         return read[field, value]
 
     def ids_of(reference: str) -> list[str]:

@@ -26,6 +26,8 @@ from similarity.search.names.namesakes import choose_namesake, has_namesakes, is
 from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match, is_named, not_as_id, page_name
 
 CANDIDATES_SHOWN = 20
+MAX_LISTED, CANDIDATES_OF_MANY = 50, 2
+"""Of how many ambiguous references in one query CANDIDATES_SHOWN companies are read; of further ones, how many are."""
 NO_DESCRIPTION = "—"
 SUGGESTIONS_SHOWN = 5
 BEGUN_ALIKE_SHOWN = 3
@@ -119,9 +121,10 @@ class Resolver:
                 searches += 1
                 resolved[reference] = self._most_similar(reference, ids, is_alone=len(distinct) == 1)
             else:
-                # A thousand references may be pages of one website: its companies are read once.
-                shown = tuple(ids[:CANDIDATES_SHOWN])
-                candidates[shown] = candidates.get(shown) or tuple(self._companies(shown))
+                # A thousand references may be pages of one website: its companies are read once. Or each may be a name
+                # of many companies with long attributes: few of them are read, and what errors show is kept.
+                shown = tuple(ids[: CANDIDATES_SHOWN if len(candidates) < MAX_LISTED else CANDIDATES_OF_MANY])
+                candidates[shown] = candidates.get(shown) or tuple(map(identity_only, self._companies(shown)))
                 resolved[reference] = self._error(reference, ids, Match(candidates=candidates[shown]))
         return {reference: resolved[reference] for reference in distinct}
 
@@ -254,6 +257,17 @@ class Resolver:
                 }
             by_id |= documents
         return by_id
+
+
+def identity_only(company: Company) -> Company:
+    """Return the company with its id, name, domain and country only."""
+    return Company(
+        id=company.id,
+        name=company.name,
+        description=NO_DESCRIPTION,
+        domain=company.domain,
+        country=company.country,
+    )
 
 
 def without_description(company: Company) -> Company:
