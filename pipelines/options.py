@@ -189,8 +189,8 @@ def _require_known(rest: Sequence[str]) -> None:
         create_runner(runner)
     except (ValueError, ImportError) as error:
         raise InvalidInput(f"--runner {runner} cannot be used: {error}") from error
-    known = given.get_all_options()
-    unknown = [word.partition("=")[0] for word in rest if (name := name_of(word)) and name not in known]
+    known = {f"--{name}" for name in given.get_all_options()} - {"--dry_run"}  # Dataflow's; others would run the job
+    unknown = [word.partition("=")[0] for word in rest if name_of(word) and word.partition("=")[0] not in known]
     if unknown:
         raise InvalidInput(f"neither this command nor Beam has an option {unknown[0]}; --help lists the command's")
 

@@ -101,7 +101,7 @@ def columns_of_files(
         InvalidInput: a file lacks a required column or one that the user named, or files spell a column differently.
     """
     fields, attributes = dict(columns.fields), dict(columns.attributes)
-    exact, shown = set[str](), set[str]()
+    exact, used, shown = set[str](), set[str](), set[str]()
     for path in matching(patterns)[:FILES_LOOKED_AT]:
         with open_to_read(path) as stream:
             try:
@@ -113,6 +113,7 @@ def columns_of_files(
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {error}") from None
         exact.update(name for name, column in found.used if name == column)
+        used.update(name for name, _ in found.used)
         for merged, own in ((fields, found.columns.fields), (attributes, found.columns.attributes)):
             for name, column in own.items():
                 if merged.setdefault(name, column) != column:
@@ -122,6 +123,11 @@ def columns_of_files(
         if found.summary not in shown:
             shown.add(found.summary)
             log(found.summary)
+    if missing := known.without_column(used) if used else []:
+        log(
+            f"warning: the files have no column for {', '.join(missing)}; a company is written whole, so companies "
+            "that are stored already lose these values"
+        )
     return replace(columns, fields=fields, attributes=attributes)
 
 

@@ -17,6 +17,7 @@ from similarity.ingest.records import (
     COMPANY_FIELDS,
     FALLBACK_COLUMNS,
     FIELD_SYNONYMS,
+    OPTIONAL_FIELDS,
     REQUIRED,
     Columns,
     column_key,
@@ -39,18 +40,29 @@ NOT_UTF_8 = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAttributes:
-    """The attributes of an index: the declared types, and the names that stored companies have."""
+    """The attributes of an index: the declared types, and the names that stored companies have.
+
+    `fields`: the optional fields of a company that stored companies have.
+    """
 
     schema: AttributeSchema = field(default_factory=AttributeSchema)
     stored: Collection[str] = ()
+    fields: Collection[str] = ()
 
     @classmethod
     def of_index(cls, index: CompanyIndex) -> "KnownAttributes":
         """Return the declared attributes of an index, and the attributes of its `first_companies`."""
         companies = first_companies(index)
         return cls(
-            schema=index.attributes(), stored=dict.fromkeys(name for each in companies for name in each.attributes)
+            schema=index.attributes(),
+            stored=dict.fromkeys(name for each in companies for name in each.attributes),
+            fields=[name for name in OPTIONAL_FIELDS if any(getattr(each, name) for each in companies)],
         )
+
+    def without_column(self, used: Collection[str]) -> list[str]:
+        """Return the fields and attributes of stored companies that are not among the `used` of a file."""
+        stored = (*self.fields, *(f"{ATTRIBUTE}{name}" for name in self.stored))
+        return [name for name in stored if name not in used]
 
     def added_to(self, columns: Columns) -> Columns:
         """Return `columns` with these attributes too, each in the column of its name, and with their types.

@@ -33,6 +33,7 @@ Record: TypeAlias = Mapping[str, object]
 REQUIRED = ("id", "name", "description")
 TEXT_FIELDS = (*REQUIRED, "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
+OPTIONAL_FIELDS = (*LIST_FIELDS, "domain", "country", "industry")
 COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
 # The second column to try if the column named like the field is missing or empty.
 FALLBACK_COLUMNS = {"domain": "website"}
@@ -343,7 +344,7 @@ def removed_fields(before: Company, after: Company, record: Record, columns: Col
     """Return the fields and attributes of `before` that `after` lacks because its row has no column for them."""
     fields = [
         name
-        for name in (*LIST_FIELDS, "domain", "country", "industry")
+        for name in OPTIONAL_FIELDS
         if getattr(before, name) and not getattr(after, name) and not columns.has(record, name)
     ]
     named = {*after.attributes, *attribute_values(record, columns)}

@@ -83,6 +83,8 @@ def test_columns_of_files_are_found_as_by_a_load(
         in told
     )
     (tmp_path / "c.csv").write_text("id,name,description\nbikes,D,Makes many bikes here.\n")
+    main(["--files", str(tmp_path / "c.csv"), *fixed])
+    assert "warning: the files have no column for country; a company is written whole" in capsys.readouterr().err
     with pytest.raises(SystemExit, match=r"c\.csv: .* have different columns for id: 'id' and 'ID'; stream them one"):
         main(["--files", str(tmp_path / "*.csv"), *fixed])
     with pytest.raises(SystemExit, match=r"c\.csv: there is no column 'Nope' for country; the file has the columns"):
