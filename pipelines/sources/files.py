@@ -118,7 +118,7 @@ def columns_of_files(
             for name, column in own.items():
                 if merged.setdefault(name, column) != column:
                     raise _spelled_differently(path, name, column, merged[name])
-        if other := next((name for name in exact & fields.keys() if fields[name] != name), ""):
+        if other := next((name for name in fields if name in exact and fields[name] != name), ""):
             raise _spelled_differently(path, other, other, fields[other])
         if found.summary not in shown:
             shown.add(found.summary)
