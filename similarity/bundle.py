@@ -145,6 +145,21 @@ def seed_folder() -> Path:
     return only_bundle([package / "models", package.parent / "models"])
 
 
+def companies_trained_on(bundle_folder: Path) -> Path | None:
+    """Return the path of a bundle's list of training companies; None if the bundle has no list."""
+    path = trained_on_path(bundle_folder)
+    return path if path.is_file() else None
+
+
+def trained_on_path(bundle_folder: Path) -> Path:
+    """Return the path `<folder>.trained-on.txt`, to which training.export writes the ids of the training companies.
+
+    The list is not inside the folder, because a bundle may contain only the files in its manifest.
+    """
+    folder = bundle_folder.resolve()
+    return folder.with_name(f"{folder.name}.trained-on.txt")
+
+
 def only_bundle(stores: list[Path]) -> Path:
     """Return the only bundle folder in the first of `stores` that contains a bundle.
 

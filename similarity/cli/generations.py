@@ -110,7 +110,7 @@ def reembed(
     """
     from similarity.bundle import ModelBundle, seed_folder
     from similarity.company import utc_now
-    from similarity.generations.gate import companies_trained_on, gate_from_file
+    from similarity.generations.gate import gate_from_file
     from similarity.generations.new import new_generation
     from similarity.generations.plan import plan
     from similarity.generations.reembed import reembed as run
@@ -128,8 +128,7 @@ def reembed(
         if dry_run:
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
             return
-        known = trained_on or companies_trained_on(new.folder)
-        gate = gate_from_file(work.index, judged, trained_on=known) if judged else None
+        gate = gate_from_file(work.index, judged, trained_on=trained_on, store=work.store) if judged else None
         encoder = work.encoder(new)
         # Before the candidate exists, because writers load its encoder from the store.
         keep_bundle(new, work.store)
@@ -192,7 +191,7 @@ def gate(
 
     with opened(index) as work:
         live = live_name(work.index)
-        gate = gate_from_file(work.index, judged, trained_on=trained_on, floor=floor)
+        gate = gate_from_file(work.index, judged, trained_on=trained_on, store=work.store, floor=floor)
         report = gate(old or (None if live == new else live), new)
     show_facts(asdict(report) if output is ListFormat.JSON else _gate_facts(report), output)
     if not report.passed:
@@ -222,7 +221,9 @@ def promote(
     if (judged is None) != without_gate:
         raise InvalidInput("give either labelled pairs for the gate (--judged FILE), or --without-gate")
     with opened(index) as work:
-        judge = gate_from_file(work.index, judged, trained_on=trained_on, floor=floor) if judged else None
+        judge = None
+        if judged:
+            judge = gate_from_file(work.index, judged, trained_on=trained_on, store=work.store, floor=floor)
         report = run(work.audited, name, gate=judge, dry_run=dry_run, wait=wait)
     show_facts(_facts(report, output), output)
     if report.reasons:

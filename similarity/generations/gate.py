@@ -25,6 +25,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from similarity.bundle import companies_trained_on
 from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
 from similarity.generations.confidence_intervals import bootstrap_interval
@@ -112,36 +113,37 @@ def check(
 
 
 def gate_from_file(
-    index: CompanyIndex, label_file: Path, *, trained_on: Path | None = None, floor: float = 0.5
+    index: CompanyIndex,
+    label_file: Path,
+    *,
+    trained_on: Path | None = None,
+    store: Path | None = None,
+    floor: float = 0.5,
 ) -> Gate:
     """Return a gate that evaluates generations with the relevance labels in `label_file`.
 
-    `trained_on`: a file of the training companies, one id per line; None if they are not known.
+    `trained_on`: a file of the training companies, one id per line. By default it is the list that is stored with the
+    bundle of the candidate in `store`, if there is one (`keep_bundle`).
 
     Raises:
         InvalidInput: `label_file` has no or invalid relevance labels, or `trained_on` cannot be read.
     """
     labels = read_relevance_labels(label_file)
+    named = _ids_in(trained_on)
+
+    def gate(old: str | None, new: str) -> GateReport:
+        listed = companies_trained_on(store / generation_named(index, new).encoder_id) if store else None
+        known = _ids_in(listed) if named is None else named
+        return check(index, old=old, new=new, labels=labels, trained_on=known, floor=floor)
+
+    return gate
+
+
+def _ids_in(path: Path | None) -> list[str] | None:
     try:
-        training_companies = trained_on.read_text(encoding="utf-8").split() if trained_on else None
+        return path.read_text(encoding="utf-8").split() if path else None
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{trained_on} cannot be read: {error}; it must have one company id per line") from error
-    return lambda old, new: check(index, old=old, new=new, labels=labels, trained_on=training_companies, floor=floor)
-
-
-def companies_trained_on(bundle_folder: Path) -> Path | None:
-    """Return the path of a bundle's list of training companies; None if the bundle has no list."""
-    path = trained_on_path(bundle_folder)
-    return path if path.is_file() else None
-
-
-def trained_on_path(bundle_folder: Path) -> Path:
-    """Return the path `<folder>.trained-on.txt`, to which training.export writes the ids of the training companies.
-
-    The list is not inside the folder, because a bundle may contain only the files in its manifest.
-    """
-    folder = bundle_folder.resolve()
-    return folder.with_name(f"{folder.name}.trained-on.txt")
+        raise InvalidInput(f"{path} cannot be read: {error}; it must have one company id per line") from error
 
 
 def labelled_companies(labels: RelevanceLabels) -> set[str]:

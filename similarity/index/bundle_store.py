@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from similarity.bundle import MANIFEST_FILE, ModelBundle, seed_folder
+from similarity.bundle import MANIFEST_FILE, ModelBundle, companies_trained_on, seed_folder, trained_on_path
 from similarity.errors import InvalidBundle
 from similarity.index.opening import index_name
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
@@ -73,13 +73,22 @@ def check_bundles(store: Path, generations: Iterable[Generation]) -> tuple[list[
 
 
 def keep_bundle(bundle: ModelBundle, store: Path) -> None:
-    """Copy a bundle into the store, unless it has a valid one of that encoder. The copy is renamed when complete.
+    """Copy a bundle into the store, unless it has a valid one of that encoder, and its list of training companies.
+
+    The copy is renamed when complete.
 
     Several processes may copy the same bundle at the same time: each has its own draft, and the first wins.
     """
     folder = store / bundle.encoder_id
-    if _is_sound(folder):
-        return
+    if not _is_sound(folder):
+        _copy(bundle, store)
+    if listed := companies_trained_on(bundle.folder):
+        with suppress(shutil.SameFileError):
+            shutil.copyfile(listed, trained_on_path(folder))
+
+
+def _copy(bundle: ModelBundle, store: Path) -> None:
+    folder = store / bundle.encoder_id
     store.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(store)
     with _draft(store, bundle.encoder_id) as draft, _draft(store, bundle.encoder_id) as aside:

@@ -342,10 +342,7 @@ def lost_to_invalid_values(before: Company, parsed: ParsedRecord) -> list[str]:
 
 def removed_fields(before: Company, after: Company, record: Record, columns: Columns) -> list[str]:
     """Return the fields and attributes of `before` that `after` lacks because its row has no column for them."""
-    fields = [
-        name
-        for name in OPTIONAL_FIELDS
-        if getattr(before, name) and not getattr(after, name) and not columns.has(record, name)
-    ]
+    lost = (name for name in OPTIONAL_FIELDS if getattr(before, name) and not getattr(after, name))
+    fields = [name for name in lost if not columns.has(record, name)]
     named = {*after.attributes, *attribute_values(record, columns)}
     return fields + [f"attributes.{name}" for name in before.attributes if name not in named]

@@ -11,11 +11,11 @@ from pipelines import reembed, schedule
 from pipelines.options import beam_options
 from pipelines.reembed import ReembedOptions, run_once, summary
 from pipelines.worker_settings import WorkerSettings
-from similarity.bundle import ModelBundle
+from similarity.bundle import ModelBundle, trained_on_path
 from similarity.company import DeletedCompany, utc_now
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.generations.gate import GateReport, trained_on_path
+from similarity.generations.gate import GateReport
 from similarity.generations.reembed import ReembedReport
 from similarity.index.bundle_store import StoredEncoders
 from similarity.index.sqlite import SqliteIndex

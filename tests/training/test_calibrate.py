@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from similarity.bundle import ModelBundle
+from similarity.bundle import ModelBundle, trained_on_path
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.generations.gate import trained_on_path
 from tests.tiny_bundle import write_tiny_bundle
 from tests.training.evaluate.test_main import write_index
 from training.calibrate import fit_calibration, main

@@ -19,10 +19,10 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from similarity.bundle import ModelBundle, is_bundle, seed_folder
+from similarity.bundle import ModelBundle, is_bundle, seed_folder, trained_on_path
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.generations.gate import labelled_companies, trained_on_path
+from similarity.generations.gate import labelled_companies
 from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.text import DEFAULT_SETTINGS
 from training.config import SHIPPED

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from similarity.bundle import ModelBundle, is_bundle
+from similarity.bundle import ModelBundle, companies_trained_on, is_bundle, trained_on_path
 from similarity.errors import InvalidBundle, InvalidInput
-from similarity.generations.gate import companies_trained_on, trained_on_path
 from similarity.text import DEFAULT_SETTINGS
 from training.config import DISTILLATION, TrainSettings
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from contextlib import closing
@@ -141,6 +142,11 @@ def test_a_reembed_can_be_stopped_before_it_goes_live_judged_and_promoted(shell:
     judged = shell("generations", "gate", name, "--judged", "judged.tsv")
     assert "passed" in judged
     assert "not known; --trained-on FILE names the companies" in judged
+    encoder_id = bundle(shell, "new").encoder_id
+    (shell.folder / f"similarity.db.bundles/{encoder_id}.trained-on.txt").write_text("c00\nc01\n")
+    judged = shell("generations", "gate", name, "--judged", "judged.tsv")
+    assert re.search(r"trained.on +2\b", judged)
+    (shell.folder / f"similarity.db.bundles/{encoder_id}.trained-on.txt").unlink()
     (shell.folder / "few.tsv").write_text("anchor\tcandidate\tgrade\nc00\tc03\t2\nc00\tc01\t0\n")
     refused = shell("generations", "promote", name, "--judged", "few.tsv", fails=True)
     assert "was not promoted: 1 of 1 labelled anchors are usable, fewer than 50" in refused

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from similarity.bundle import trained_on_path
 from similarity.errors import InvalidInput
-from similarity.generations.gate import trained_on_path
 from similarity.text import TextSettings
 from tests.training.distillation.near_texts import sparse, unit_rows
 from tests.training.tiny_model import TOPICS, fit_pairs, killed_after, losses, topic_pairs, write_tiny_model

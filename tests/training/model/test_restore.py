@@ -14,10 +14,9 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel
 
-from similarity.bundle import CARD_FILE, MODEL_FILE, ModelBundle, seed_folder, write_manifest
+from similarity.bundle import CARD_FILE, MODEL_FILE, ModelBundle, seed_folder, trained_on_path, write_manifest
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle, InvalidInput
-from similarity.generations.gate import trained_on_path
 from similarity.model.calibration import Calibration
 from similarity.text import DEFAULT_SETTINGS, TextSettings
 from tests.training.tiny_model import WORDS, topic_pairs, write_tiny_model
