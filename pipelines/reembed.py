@@ -179,7 +179,8 @@ def summary(report: ReembedReport) -> str:
     if report.refusal:
         return f"not live: {report.refusal}"
     if not report.promoted:
-        return f"{report.generation} is filled; to make it live: similarity generations promote {report.generation} --judged FILE"
+        command = f"similarity generations promote {report.generation} --judged FILE"
+        return f"{report.generation} is filled; to make it live: {command}"
     return f"{report.generation} is live; to go back: similarity generations rollback"
 
 

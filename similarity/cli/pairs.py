@@ -15,6 +15,8 @@ from similarity.errors import InvalidInput
 from similarity.formats.whole_file import whole_file
 from similarity.settings import Settings
 
+OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet")
+
 
 def pairs(
     file: Annotated[Path, typer.Argument(help="The JSONL file to write")],
@@ -36,6 +38,8 @@ def pairs(
     address = service_address(url, index=None)
     if address is None:
         raise InvalidInput("feedback is stored by the service; give its URL with --url http://HOST:8080")
+    if file.suffix.lower() in OTHER_FORMATS:
+        raise InvalidInput(f"the pairs are JSON lines; name the file {file.with_suffix('.jsonl')}")
     outputs = [file] if companies is None else [file, companies]
     for each in outputs:
         refuse_database(each)

@@ -27,7 +27,10 @@ from similarity.ingest.writer_leases import WriterLease
 from similarity.search.names.index_queries import possible_ids
 
 DELETE_REFUSED = "not every generation accepted the delete: stop whatever writes the company, then erase it again"
-WRITTEN_AGAIN = "the company was written again while it was erased: stop whatever writes it, then erase it again"
+WRITTEN_AGAIN = (
+    "the company was written again while it was erased, and that stays: if it should not, stop whatever writes the "
+    "company, then erase it again"
+)
 STORE_UNAVAILABLE = "a store does not answer or cannot be rewritten at present; the erasure will be tried again"
 IDS_NAMED = 5
 MAX_TOGETHER = 10_000

@@ -80,6 +80,7 @@ def test_what_people_said_is_written_as_pairs_to_train_on(run: Run, url: str, tm
     assert (tmp_path / "companies.txt").read_text() == "acme\nboots\n"
     assert "give its URL with --url" in run("pairs", "pairs.jsonl").error
     assert "cannot be written" in run("pairs", "nowhere/pairs.jsonl", "--url", url).error
+    assert "name the file pairs.jsonl" in run("pairs", "pairs.csv", "--url", url).error
 
 
 def test_competitors_are_printed_as_of_an_index(run: Run, url: str) -> None:
