@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from similarity.company import DOT_SEGMENTS, EPOCH, Company, DeletedCompany, version_of
 from similarity.errors import InvalidCompany
+from similarity.ingest.encodings import before_wrong_decoding
 from similarity.ingest.field_values import MISSING, clean_text
 from similarity.ingest.messages import MAX_BYTES, MAX_FOLLOWED_VERSION, Message, decode, encode, following
 from similarity.ingest.records import Change, Columns, VersionedCompany
@@ -21,8 +22,8 @@ def message(value: object, *, key: bytes | None = None, time: datetime = NOW) ->
 
 
 def clean(text: str) -> bool:
-    """Whether it is a text as it is stored: trimmed, in NFC, not empty."""
-    return bool(text) and clean_text(text, "text") == text
+    """Whether it is a text as it is stored: trimmed, in NFC, not empty; and none that looks wrongly decoded."""
+    return bool(text) and clean_text(text, "text") == text and not before_wrong_decoding(text)
 
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12).filter(clean)
