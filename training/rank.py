@@ -36,7 +36,7 @@ except ModuleNotFoundError as error:
 
 from similarity.bundle import ModelBundle, write_manifest
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.generations.gate import MAX_LOSS
+from similarity.generations.gate import MAX_LOSS, MIN_ANCHORS
 from similarity.generations.relevance_labels import COMPETITOR, ndcg, read_relevance_labels
 from similarity.index.opening import open_index
 from similarity.model.ranker import ENGLISH, ComparableWeights, Ranker
@@ -289,6 +289,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         judged = judged_anchors(corpus, judgements, shares=SHARES, seed=options.seed)
         if not judged:
             raise InvalidInput(f"the index holds no pair of {options.judged}; pass the index with its companies")
+        if len(judgements) < MIN_ANCHORS and not options.dev:
+            say(f"warning: {len(judgements)} judged companies are few: judge {MIN_ANCHORS}, and measure with --dev")
         weight = options.unlabelled_weight
         unlabelled = unlabelled_candidates(corpus, judgements) if weight else []
         ranker = fit_business(judged, unlabelled, encoder_id=bundle.encoder_id, unlabelled_weight=weight)

@@ -151,7 +151,8 @@ def attribute_value(raw: object, declared: AttributeType | None) -> FieldValue:
     if declared is None or (declared.levels and declared.step(text) is not None):
         return FieldValue(value=text if scalar is None else scalar)
     if declared.levels:
-        return FieldValue(warning=f"{text!r:.40} is none of {', '.join(declared.levels)}; ignored")
+        comma = " (a level cannot have a comma: write 1001-5000, for example)" if "," in text else ""
+        return FieldValue(warning=f"{text!r:.40} is none of {', '.join(declared.levels)}; ignored{comma}")
     if is_number(scalar) and _is_storable(scalar):
         return FieldValue(value=_whole(scalar))
     return _number(text)
