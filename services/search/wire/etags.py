@@ -52,7 +52,7 @@ async def refuse_preconditions(request: Request) -> None:
     """
     given = [name for name in PRECONDITIONS if name in request.headers]
     is_list = request.url.path.startswith("/lists/")
-    if is_list and request.method == "PUT" and request.headers.get("If-None-Match") == "*":
+    if is_list and request.method == "PUT" and request.headers.get("If-None-Match") in {"", "*"}:
         given.remove("If-None-Match")
     if given and request.method not in READS:
         advice = (

@@ -52,7 +52,7 @@ ListName = Annotated[
     ),
 ]
 OnlyNew = Annotated[
-    str | None, Header(alias="If-None-Match", description="`*`: replace no list; 412 if there is one.", pattern=r"^\*$")
+    str, Header(alias="If-None-Match", description="`*`: replace no list; 412 if there is one.", pattern=r"^\*?$")
 ]
 Looker = Annotated[Caller, needs(Scope.READ)]
 Saver = Annotated[Caller, needs(Scope.FEEDBACK)]
@@ -74,14 +74,14 @@ def lists_routes(service: ListsService) -> APIRouter:
         responses=SAVED,
     )
     def list_save(
-        name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response, if_none_match: OnlyNew = None
+        name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response, if_none_match: OnlyNew = ""
     ) -> ListRecord:
         """Saves a query, or a shortlist of up to 10,000 companies, under a name, replacing an earlier list.
 
         With `If-None-Match: *` no list is replaced: if there is one of this name, the answer is 412.
         All users share the lists: everyone sees them, and everyone who may save them may replace and delete them.
         """
-        record, is_new = service.save(name, given, caller, replace=if_none_match is None)
+        record, is_new = service.save(name, given, caller, replace=not if_none_match)
         if is_new:
             response.status_code = 201
         return record
