@@ -183,13 +183,15 @@ def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> P
 def _require_known(rest: Sequence[str]) -> None:
     """Refuse unknown options, which Beam only logs and ignores. Runners with a job server may have further options."""
     given = PipelineOptions(list(rest))
+    if "dry_run" in map(name_of, rest):  # an option of Dataflow, which other runners ignore: they would run the job
+        raise InvalidInput("pipelines have no dry run; similarity generations reembed --dry-run shows the plan of one")
     if (runner := given.view_as(StandardOptions).runner or IN_PROCESS) in HAVE_MORE_OPTIONS:
         return
     try:
         create_runner(runner)
     except (ValueError, ImportError) as error:
         raise InvalidInput(f"--runner {runner} cannot be used: {error}") from error
-    known = {f"--{name}" for name in given.get_all_options()} - {"--dry_run"}  # Dataflow's; others would run the job
+    known = {f"--{name}" for name in given.get_all_options()}
     unknown = [word.partition("=")[0] for word in rest if name_of(word) and word.partition("=")[0] not in known]
     if unknown:
         raise InvalidInput(f"neither this command nor Beam has an option {unknown[0]}; --help lists the command's")

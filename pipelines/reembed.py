@@ -25,7 +25,7 @@ from pipelines.metrics import NAMESPACE, counted
 from pipelines.options import add_work_options, beam_options
 from pipelines.schedule import End, RunMetrics, cron_trigger, newest_bundle, run_on_schedule
 from pipelines.worker_settings import WorkerResources, WorkerSettings
-from similarity.bundle import ModelBundle, companies_trained_on
+from similarity.bundle import ModelBundle
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations import gate
@@ -135,9 +135,13 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, pipeline_options: Pip
     # Before the candidate exists, because writers and the job's workers load its encoder from the store.
     keep_bundle(bundle, resources.store)
     encoder = resources.encoders[bundle.encoder_id]
-    trained_on = options.trained_on or companies_trained_on(bundle.folder)
+    judge = None
+    if options.judged:
+        judge = gate.gate_from_file(
+            resources.index, options.judged, trained_on=options.trained_on, store=resources.store
+        )
     run_options = Options(
-        gate=gate.gate_from_file(resources.index, options.judged, trained_on=trained_on) if options.judged else None,
+        gate=judge,
         promote=options.promote,
         compact=options.compact,
         max_docs_per_second=options.max_rate,

@@ -94,8 +94,8 @@ def columns_of_files(
 ) -> Columns:
     """Return the columns of the fields and attributes in the files, as `similarity ingest` finds them; log them.
 
-    `columns`: those that the user named. Looked at are the first rows of the first hundred files. A file that cannot be
-    read is left to the job, which makes a dead letter of it.
+    `columns`: those that the user named. Looked at are the first rows of the first hundred files. A file that is empty
+    or cannot be read is left to the job.
 
     Raises:
         InvalidInput: a file lacks a required column or one that the user named, or files spell a column differently.
@@ -108,8 +108,10 @@ def columns_of_files(
                 rows = list(islice(read_stream(stream, name=path), ROWS_LOOKED_AT))
             except InvalidInput:
                 continue
+        if all(row.unreadable for row in rows):
+            continue
         try:
-            found = columns_of_rows(rows, columns, known=known)
+            found = columns_of_rows(rows, columns, known=known, is_whole=len(rows) < ROWS_LOOKED_AT)
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {error}") from None
         exact.update(name for name, column in found.used if name == column)

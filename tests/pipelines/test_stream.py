@@ -87,6 +87,10 @@ def test_columns_of_files_are_found_as_by_a_load(
     assert "warning: the files have no column for country; a company is written whole" in capsys.readouterr().err
     with pytest.raises(SystemExit, match=r"c\.csv: .* have different columns for id: 'id' and 'ID'; stream them one"):
         main(["--files", str(tmp_path / "*.csv"), *fixed])
+    (tmp_path / "d.jsonl").write_text("")
+    main(["--files", str(tmp_path / "d.jsonl"), *fixed])
+    with pytest.raises(SystemExit, match=r"pipelines have no dry run"):
+        main(["--files", str(tmp_path / "c.csv"), *fixed, "--dry-run", "--runner=PortableRunner"])
     with pytest.raises(SystemExit, match=r"c\.csv: there is no column 'Nope' for country; the file has the columns"):
         main(["--files", str(tmp_path / "c.csv"), *fixed, "--column", "country=Nope"])
 
