@@ -43,10 +43,7 @@ generations = typer.Typer(
 generations.add_typer(maintenance)
 
 JUDGED = "Relevance labels (TSV: anchor, candidate, grade 0-2; or the file of similarity pairs)"
-JudgedOption = Annotated[
-    Path | None,
-    typer.Option("--judged", help=f"{JUDGED}, that were not trained on"),
-]
+JudgedOption = Annotated[Path | None, typer.Option("--judged", help=f"{JUDGED}, that were not trained on")]
 TrainedOnOption = Annotated[
     Path | None,
     typer.Option("--trained-on", help="File with one company id a line: anchors that were trained on are skipped"),
@@ -316,6 +313,7 @@ def _show_plan(
         "writers": planned.writers,
         **asdict(found),
         "seconds_per_1000_changes": found.seconds_per_1000_changes,
+        **({"warning": planned.warning} if planned.warning else {}),
         "disk": "5 bytes per dimension and the texts; without word index, replicas and unmerged segments",
     }
     show_facts(facts, output)

@@ -23,15 +23,19 @@ RANKER_FIGURE = "ranker_"
 def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
     """Show the index's generations and the model bundle."""
     from similarity.generations.plan import former_bundles
+    from similarity.index.protocol import GenerationState
 
     with opened(index, bundle) as work:
         loaded = work.bundle()
         base_model, folder = printable(loaded.manifest.base_model), printable(str(loaded.folder))
         typer.echo(f"bundle      {base_model}, {loaded.manifest.dimension} dimensions, {folder}")
-        typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
+        typer.echo(f"            encoder {loaded.encoder_id}")
         if work.settings.runtime != "onnxruntime":
             typer.echo(f"            runtime {work.settings.runtime}: runs on {work.encoder(loaded).runtime}")
-        figures = ((name, value) for name, value in loaded.manifest.metrics.items() if name.startswith(RANKER_FIGURE))
+        # A recalibration changes only the generation: the stored bundle keeps its id, and the figures of its weights.
+        live = {each.bundle_id for each in work.index.generations() if each.state is GenerationState.LIVE}
+        measured = loaded.manifest.metrics if live <= {loaded.bundle_id} else {}
+        figures = ((name, value) for name, value in measured.items() if name.startswith(RANKER_FIGURE))
         if shown := ", ".join(f"{name.removeprefix(RANKER_FIGURE)} {value:.4g}" for name, value in figures):
             typer.echo(f"            figures of its ranker: {shown}")
         typer.echo(f"index       {printable(work.settings.index)}")
@@ -42,8 +46,9 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
             stats = work.index.stats(generation.name)
             typer.echo(
                 f"generation  {generation.name} {generation.state}: {stats.companies:,} companies, {stats.deleted:,} "
-                f"deleted, {stats.without_vector:,} without a vector, encoder {generation.encoder_id}"
+                f"deleted, {stats.without_vector:,} without a vector"
             )
+            typer.echo(f"            encoder {generation.encoder_id}, bundle {generation.bundle_id}")
             languages = ", ".join(f"{language} {count:,}" for language, count in stats.languages.items())
             typer.echo(f"            reads {', '.join(generation.languages)}; languages: {languages or 'none yet'}")
             for line in ranker_lines(generation.ranker):

@@ -212,7 +212,8 @@ def _check_archive(stream: IO[bytes], name: str) -> None:
         with zipfile.ZipFile(stream) as archive:
             parts = archive.infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise InvalidInput(f"{name} is not an Excel file ({error}); save it as .xlsx in Excel") from error
+        cure = "save it as .xlsx in Excel, or call it .csv if it is CSV"
+        raise InvalidInput(f"{name} is not an Excel file ({error}); {cure}") from error
     if any(part.flag_bits & 1 for part in parts):
         raise InvalidInput(f"{name} has a password; save it without one")
     unpacked = sum(part.file_size for part in parts)

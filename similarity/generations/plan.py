@@ -8,6 +8,11 @@ from similarity.generations.new import new_name
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest.writer_leases import writer_leases
 
+LOST_PROBABILITY = (
+    "unlike the live one, the new bundle gives no probability, and hits will be in the order of the cosine; unless "
+    "this is meant, stop, and run python -m training.calibrate or training.rank first (docs/training.md)"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -15,6 +20,7 @@ class Plan:
 
     `lacking`: about how many documents, tombstones included, will be written (by counts; a run compares versions).
     `encodes`: False if vectors are copied. `begun`: the candidate exists already. `writers`: holders of writer leases.
+    `warning`: what the candidate lacks; empty if nothing.
     """
 
     live: Generation
@@ -25,6 +31,7 @@ class Plan:
     documents: int
     lacking: int
     writers: tuple[str, ...]
+    warning: str
 
 
 def plan(index: CompanyIndex, target: Generation) -> Plan:
@@ -47,7 +54,13 @@ def plan(index: CompanyIndex, target: Generation) -> Plan:
         documents=documents,
         lacking=max(0, documents - (documents_in(index, begun) if begun else 0)),
         writers=tuple(lease.holder for lease in writer_leases(index)),
+        warning=warning(live, target),
     )
+
+
+def warning(live: Generation, target: Generation) -> str:
+    """Return what searches will lack once `target` is live; empty if nothing."""
+    return LOST_PROBABILITY if live.second_stage and not target.second_stage else ""
 
 
 def copy_of(index: CompanyIndex, live: Generation, *, now: datetime) -> Generation:

@@ -28,17 +28,20 @@ from typing import TypeAlias
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, UnknownGeneration
 from similarity.generations.filling import Filled, Filler, Pace
 from similarity.generations.gate import Gate, GateReport
-from similarity.generations.plan import copy_of, made_since, previous_generations, same_bundle, unfinished_candidate
+from similarity.generations.plan import (
+    copy_of,
+    made_since,
+    previous_generations,
+    same_bundle,
+    unfinished_candidate,
+    warning,
+)
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest.renewed_leases import LEASE_SECONDS, REEMBED, RenewedLease
 from similarity.ingest.writer_leases import wait_for_writers, writer_leases
 from similarity.model.encoder_protocol import Encoder
 
 MAX_PASSES = 20
-NO_SECOND_STAGE = (
-    "unlike the live one, the new bundle gives no probability, and hits will be in the order of the cosine; unless "
-    "this is meant, stop, and run python -m training.calibrate or training.rank first (docs/training.md)"
-)
 
 OnStep: TypeAlias = Callable[[str, str], None]
 """Called after each step with its name and a summary of one line."""
@@ -160,8 +163,8 @@ def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport
     filler = replace(filler, target=_registered_candidate(filler, options))
     index, live, candidate = filler.index, filler.source.name, filler.target.name
     report = ReembedReport(generation=candidate, replaces=live)
-    if filler.source.second_stage and not filler.target.second_stage:
-        options.on_step("warning", NO_SECOND_STAGE)
+    if lacks := warning(filler.source, filler.target):
+        options.on_step("warning", lacks)
     _wait_for_writers(index, options)
     _backfill(replace(filler, before_write=lease.held), report, options)
     if report.rejected:

@@ -1,12 +1,12 @@
 """Relevance labels of pairs of companies, and nDCG of a ranking by these labels.
 
-A file of labels is a table (TSV or CSV, plain or gzipped) with the columns anchor, candidate and grade:
-2 competitor, 1 related, 0 other business. Anchors and candidates are ids of companies in the index. The file that
-`similarity pairs` writes is read too: its label positive is grade 2, and negative is grade 0.
+A file of labels is a table with the columns anchor, candidate and grade: 2 competitor, 1 related, 0 other business.
+Anchors and candidates are ids of companies in the index. The files of pairs that training reads (company_a, company_b,
+label) and that `similarity pairs` writes are read too: a positive label is grade 2, a negative one is grade 0, and
+unlabelled rows are left out.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,20 +23,27 @@ RelevanceLabels: TypeAlias = Mapping[str, Mapping[str, int]]
 GAINS = {0: 0.0, 1: 1.0, 2: 3.0}
 COMPETITOR = 2
 NDCG_DEPTH = 10
-COLUMNS = ("anchor", "candidate", "grade")
-VERDICT_COLUMNS = {"anchor_id": "anchor", "hit_id": "candidate", "label": "grade"}
-VERDICT_GRADES = {"positive": COMPETITOR, "negative": 0}
+ID_COLUMNS = (("company_a", "company_b"), ("anchor", "candidate"), ("id_a", "id_b"), ("left_id", "right_id"))
+VERDICT_COLUMNS = ("anchor_id", "hit_id")
+GRADE_COLUMNS = ("grade", "gain")
+LABEL_COLUMNS = ("label", "gold_label", "judgement", "class")
+POSITIVE_WORDS = frozenset({"positive", "competitor", "1", "true"})
+NEGATIVE_WORDS = frozenset({"negative", "not_competitor", "other", "0", "false"})
+UNLABELLED_WORDS = frozenset({"", "-", "unlabelled", "unlabeled", "unsure", "none", "null", "nan"})
+EXPECTED = "a file of labels has the columns anchor, candidate, grade (or company_a, company_b, label)"
 
 
 def read_relevance_labels(path: Path) -> dict[str, dict[str, int]]:
-    """Read anchor -> candidate -> grade from a plain or gzipped TSV or CSV file, or from a file of `similarity pairs`.
+    """Read anchor -> candidate -> grade from a file of labels or pairs, plain or gzipped.
 
     Raises:
         InvalidInput: the file cannot be read, lacks a column, has no labels or has an invalid row, which is named.
     """
     labels: dict[str, dict[str, int]] = {}
-    for row in _judged_rows(path):
+    for row in read_rows(path):
         anchor, candidate, grade = _label(row, path)
+        if grade is None:
+            continue
         known = labels.setdefault(anchor, {}).setdefault(candidate, grade)
         if known != grade:
             raise InvalidInput(
@@ -44,7 +51,7 @@ def read_relevance_labels(path: Path) -> dict[str, dict[str, int]]:
                 f"{known}; keep one of the two"
             )
     if not labels:
-        raise InvalidInput(f"{path} has no labels; give rows with the columns {', '.join(COLUMNS)}")
+        raise InvalidInput(f"{path} has no labels; {EXPECTED}")
     return labels
 
 
@@ -68,28 +75,36 @@ def ndcg_of_gains(scores: NDArray[np.floating], gains: NDArray[np.floating]) -> 
     return float(np.repeat(shared, ties)[: len(discounts)] @ discounts) / ideal
 
 
-def _judged_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows with the columns and grades of relevance labels, without the unlabelled rows of a pairs file."""
-    for row in read_rows(path):
-        if "anchor_id" not in row.record:
-            yield row
-        elif label := row.record.get("label"):
-            record = {new: row.record[old] for old, new in VERDICT_COLUMNS.items() if old in row.record}
-            yield replace(row, record=record | {"grade": VERDICT_GRADES.get(str(label), label)})
-
-
-def _label(row: Row, path: Path) -> tuple[str, str, int]:
+def _label(row: Row, path: Path) -> tuple[str, str, int | None]:
+    """Return the anchor, the candidate and the grade of a row; the grade is None if the row is unlabelled."""
+    place = f"{path}, row {row.number}"
     if row.unreadable:
-        raise InvalidInput(f"{path}, row {row.number}: {row.unreadable}")
-    missing = [name for name in COLUMNS if name not in row.record]
-    if missing:
-        listed = ", ".join(COLUMNS)
-        raise InvalidInput(f"{path} has no column {missing[0]!r}; a file of labels has the columns {listed}")
-    anchor, candidate, grade = (str(row.record[name]).strip() for name in COLUMNS)
-    if grade not in {str(known) for known in GAINS}:
-        raise InvalidInput(f"{path}, row {row.number}: grade {grade!r} is not 0, 1 or 2")
+        raise InvalidInput(f"{place}: {row.unreadable}")
+    names = set(row.record)
+    sides = next((each for each in (*ID_COLUMNS, VERDICT_COLUMNS) if set(each) <= names), None)
+    column = next((each for each in (*GRADE_COLUMNS, *LABEL_COLUMNS) if each in names), None)
+    if sides is None or column is None:
+        missing = "no column of grades or labels" if sides else "no two columns with the ids of a pair"
+        raise InvalidInput(f"{path} has {missing}; {EXPECTED}")
+    values = [row.record[name] for name in (*sides, column)]
+    anchor, candidate, cell = ("" if value is None else str(value).strip() for value in values)
     if not anchor or not candidate:
-        raise InvalidInput(f"{path}, row {row.number}: a label needs both an anchor and a candidate")
-    if anchor == candidate:
-        raise InvalidInput(f"{path}, row {row.number}: {anchor} is labelled with itself; remove this row")
-    return anchor, candidate, int(grade)
+        raise InvalidInput(f"{place}: a label needs both an anchor and a candidate")
+    grade = _grade(cell, is_grade=column in GRADE_COLUMNS, place=place)
+    if anchor == candidate and grade is not None:
+        raise InvalidInput(f"{place}: {anchor} is labelled with itself; remove this row")
+    return anchor, candidate, grade
+
+
+def _grade(cell: str, *, is_grade: bool, place: str) -> int | None:
+    if cell.casefold() in UNLABELLED_WORDS:
+        return None
+    if is_grade:
+        if cell not in {str(known) for known in GAINS}:
+            raise InvalidInput(f"{place}: grade {cell!r:.60} is not 0, 1 or 2")
+        return int(cell)
+    if cell.casefold() in POSITIVE_WORDS:
+        return COMPETITOR
+    if cell.casefold() in NEGATIVE_WORDS:
+        return 0
+    raise InvalidInput(f"{place}: label {cell!r:.60} is none of positive, negative, unlabelled (or 1, 0, empty)")

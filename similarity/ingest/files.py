@@ -303,4 +303,4 @@ def _open_parquet(stream: IO[bytes], name: str) -> "pyarrow.parquet.ParquetFile"
     try:
         return pyarrow.parquet.ParquetFile(stream)
     except pyarrow.ArrowException as error:
-        raise InvalidInput(f"{name} is not a Parquet file: {error}") from error
+        raise InvalidInput(f"{name} is not a Parquet file (call it .csv if it is CSV): {error}") from error

@@ -24,7 +24,10 @@ BLOCK = 1 << 20
 BLANKS = re.compile(r"[ \t\r\n]*")
 MEMBER = re.compile(r'\s*[{,]\s*("(?:[^"\\]|\\.)*")\s*:\s*(\[\s*\{)?')
 """A member of an object; group 2 if it is a list of objects."""
-ONE_PER_LINE = "each line must be one object, or the file one array of objects (jq -c . writes one object per line)"
+ONE_PER_LINE = (
+    "each line must be one object, or the file one array of objects (jq -c . writes one object per line); CSV is read "
+    "from a file called .csv"
+)
 
 
 def json_rows(stream: IO[bytes], *, name: str) -> Iterator[Row]:

@@ -17,14 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.generations.relevance_labels import COMPETITOR, GAINS
+from similarity.generations.relevance_labels import (
+    COMPETITOR,
+    GAINS,
+    NEGATIVE_WORDS,
+    POSITIVE_WORDS,
+    UNLABELLED_WORDS,
+)
 
 GradeOne: TypeAlias = Literal["negative", "unlabelled"]
 
 COMPETITOR_CLASSES = ("competitor", "other")
-POSITIVE_WORDS = frozenset({"positive", "competitor", "1", "true"})
-NEGATIVE_WORDS = frozenset({"negative", "not_competitor", "other", "0", "false"})
-UNLABELLED_WORDS = frozenset({"", "-", "unlabelled", "unlabeled", "unsure", "none", "null", "nan"})
 # A column with more distinct values contains, for example, reasons instead of classes.
 MAX_CLASSES = 100
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import InvalidInput
+from similarity.generations.relevance_labels import GRADE_COLUMNS, ID_COLUMNS, LABEL_COLUMNS
 from similarity.ingest.files import read_rows
 from similarity.ingest.rows import Row
 from training.data.labels import LabelCell
 from training.data.tab_separated import unquoted_rows
 
-ID_COLUMNS = (("company_a", "company_b"), ("anchor", "candidate"), ("id_a", "id_b"), ("left_id", "right_id"))
 DIRECTED_COLUMNS = (("premise", "hypothesis"),)
 TEXT_COLUMNS = (
     *DIRECTED_COLUMNS,
@@ -21,8 +21,6 @@ TEXT_COLUMNS = (
     ("description_a", "description_b"),
     ("left", "right"),
 )
-GRADE_COLUMNS = ("grade", "gain")
-LABEL_COLUMNS = ("label", "gold_label", "judgement", "class")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

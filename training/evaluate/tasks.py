@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from similarity.errors import InvalidInput
 from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
 from training.data.labels import GradeOne
+from training.data.pair_rows import find_layout, pair_rows, table_rows
 from training.data.pairs import read_pairs
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
 from training.evaluate.bootstrap import mean_interval
@@ -40,15 +42,26 @@ def held_out_judgements(
     calibration are fitted on them.
 
     Raises:
-        InvalidInput: the file cannot be read, or has no more than `anchors` anchors.
+        InvalidInput: the file cannot be read, contains texts instead of ids, or has no more than `anchors` anchors.
     """
     judgements = read_relevance_labels(path)
     # The split depends on ids alone, so ids serve as texts.
-    ids = {company: company for anchor, grades in judgements.items() for company in (anchor, *grades)}
-    pairs = read_pairs(path, companies=ids, grade_one=grade_one, every_class=False)
+    pairs = read_pairs(path, companies=_ids(path), grade_one=grade_one, every_class=False)
     _, held_out = split_by_anchor(pairs, selection=anchors, seed=seed)
     chosen = set(held_out.anchors)
     return {anchor: grades for anchor, grades in judgements.items() if anchor in chosen}
+
+
+def _ids(path: Path) -> dict[str, str]:
+    """Return every id of a file of pairs, also of its unlabelled ones, as its own text."""
+    rows = table_rows(path)
+    layout = find_layout(path, list(dict.fromkeys(str(name) for row in rows for name in row.record)))
+    if not layout.holds_ids:
+        raise InvalidInput(
+            f"{path} contains texts ({layout.left}, {layout.right}), so the anchors that training held out are not "
+            "known; pass labels of other anchors, without their number"
+        )
+    return {side: side for row in pair_rows(path, rows, layout) for side in (row.left, row.right)}
 
 
 def ranking_figures(

@@ -200,7 +200,9 @@ def test_info_names_the_bundles_that_were_live_and_so_does_a_backup_of_the_index
         assert "former      bundles that were live; no schedule makes them live again" in told
         assert f": {bundle(shell, 'new').bundle_id}\n" in told
     shell("generations", "reembed", "--bundle", "new", "--without-gate")
-    assert f"live again: {bundle(shell, 'old').bundle_id}\n" in shell("info")
+    told, new = shell("info"), bundle(shell, "new")
+    assert f"live again: {bundle(shell, 'old').bundle_id}\n" in told
+    assert f"encoder {new.encoder_id}, bundle {new.bundle_id}\n" in told
 
 
 def test_vectors_made_elsewhere_are_imported_and_promoted(shell: Shell) -> None:

@@ -418,6 +418,7 @@ def test_a_new_bundle_without_the_probability_of_the_live_one_is_told(
 ) -> None:
     calibrated = replace(index.live(), calibration=Calibration(slope=9.0, intercept=-4.0))
     monkeypatch.setattr(SqliteIndex, "live", lambda self: calibrated)
+    assert "the new bundle gives no probability" in plan(index, WANTED).warning  # of a dry run
     told: dict[str, str] = {}
     run(index, clock, on_step=told.__setitem__)
     assert "the new bundle gives no probability" in told["warning"]

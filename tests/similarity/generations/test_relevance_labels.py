@@ -58,8 +58,14 @@ def test_verdicts_of_users_are_labels(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert read_relevance_labels(path) == {"a": {"positive": 2, "negative": 0}}
     path.write_text(json.dumps(rows[0] | {"label": "yes"}))
-    with pytest.raises(InvalidInput, match="row 1: grade 'yes' is not 0, 1 or 2"):
+    with pytest.raises(InvalidInput, match="row 1: label 'yes' is none of positive, negative, unlabelled"):
         read_relevance_labels(path)
+
+
+def test_the_pairs_of_training_are_labels(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("company_a,company_b,label\na,b,positive\na,c,not_competitor\na,d,\na,e,unsure\nb,a,1\n")
+    assert read_relevance_labels(path) == {"a": {"b": 2, "c": 0}, "b": {"a": 2}}
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "dev.tsv.gz"])
@@ -75,9 +81,11 @@ def test_labels_are_read_by_anchor(tmp_path: Path, name: str) -> None:
         ("", "first line must name the columns"),
         (
             "anchor\tcandidate\na\tb\n",
-            "no column 'grade'; a file of labels has the columns anchor, candidate, grade",
+            "no column of grades or labels; a file of labels has the columns anchor, candidate, grade",
         ),
+        ("anchor\tgrade\na\t2\n", "no two columns with the ids of a pair; a file of labels has the"),
         ("anchor\tcandidate\tgrade\n", "has no labels"),
+        ("anchor\tcandidate\tgrade\na\tb\t\n", "has no labels"),
         ("anchor\tcandidate\tgrade\na\tb\t1\na\tc\t3\n", "row 2: grade '3' is not 0, 1 or 2"),
         ("anchor\tcandidate\tgrade\na\tb\t1\na\tb\t2\n", "row 2: b has grade 2 for a, but an earlier row has grade 1"),
         ("anchor\tcandidate\tgrade\na\t\t1\n", "row 1: a label needs both"),

@@ -12,6 +12,7 @@ import pytest
 from similarity.bundle import ModelBundle
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.encoder import TextEncoder
+from similarity.errors import InvalidInput
 from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
@@ -153,6 +154,18 @@ def test_selection_anchors_are_those_that_training_holds_out(folder: Path, grade
     assert chosen == {anchor: judgements[anchor] for anchor in chosen}
     others = [held_out_judgements(path, seed=seed, anchors=2) for seed in range(10)]
     assert any(set(other) != set(chosen) for other in others)
+
+
+def test_selection_anchors_of_a_file_with_unlabelled_pairs(folder: Path) -> None:
+    path = folder / "pairs.csv"
+    rows = [f"a{number},b{number},positive" for number in range(5)] + ["a0,c1,", "a5,c2,unsure"]
+    path.write_text("\n".join(["company_a,company_b,label", *rows]))
+    pairs = read_pairs(path, companies=folder / "companies.jsonl", every_class=False)
+    _, kept = split_by_anchor(pairs, selection=2, seed=5)
+    assert set(held_out_judgements(path, seed=5, anchors=2)) == {kept.ids[number] for number in kept.left}
+    path.write_text("text_a,text_b,label,anchor_id,hit_id\nMakes cars.,Makes lorries.,positive,a1,a2\n")
+    with pytest.raises(InvalidInput, match="contains texts"):
+        held_out_judgements(path, seed=5, anchors=1)
 
 
 @pytest.mark.parametrize(("grade_one", "anchors"), [("negative", 7), ("unlabelled", 6)])
