@@ -119,7 +119,7 @@ def sts_regression(left: Tensor, right: Tensor, scores: Tensor, *, highest: floa
 
         L = 1/n Σ_i (cos(u_i, v_i) − s_i / highest)²
 
-    Source: Reimers and Gurevych 2019 (regression objective); PAUSE's Table 2.
+    Source: Reimers and Gurevych 2019 (regression objective).
 
     Args:
         left: `[n, d]`; need not be unit vectors.

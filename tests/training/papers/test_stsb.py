@@ -82,6 +82,14 @@ def test_the_command_fine_tunes_each_seed_and_reports_test(
     assert json.loads((best / "training.json").read_text())["classes"] == []
 
 
+def test_a_head_learns_the_scores_and_the_cosine_is_measured(model: Path, sts: Path, tmp_path: Path) -> None:
+    main(command(model, sts, tmp_path, "--target", "head", "--seeds", "1", "--epochs", "20"))
+    start, tuned = (json.loads((tmp_path / "cells" / f"{name}.json").read_text()) for name in ("start", "seed-1"))
+    assert tuned["test"] != start["test"]
+    assert tuned["settings"]["target"] == "head"
+    assert (tmp_path / "runs" / "seed-1" / "best" / "head.safetensors").exists()
+
+
 def test_a_missing_set_is_named(model: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"no STSb-train\.tsv"):
         main(command(model, tmp_path, tmp_path / "out"))
