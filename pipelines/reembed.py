@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import apache_beam as beam
+import typer
 from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from pipelines.arguments import amount, amount_or_zero, count, parse, port, same_named
-from pipelines.console import say
 from pipelines.metrics import NAMESPACE, counted
 from pipelines.options import add_work_options, beam_options
 from pipelines.schedule import End, RunMetrics, cron_trigger, newest_bundle, run_on_schedule
@@ -147,7 +147,7 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, pipeline_options: Pip
         max_docs_per_second=options.max_rate,
         writers_timeout=options.wait,
         fill_pass=job_pass(options, pipeline_options),
-        on_step=lambda name, detail: say(f"{name:<10} {detail}"),
+        on_step=lambda name, detail: typer.echo(f"{name:<10} {detail}", err=True),
     )
     return reembed(resources.index, candidate, encoder=encoder, now=utc_now(), options=run_options)
 
@@ -229,14 +229,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             resources = worker_settings.open()  # a variable, because the index is closed when the object is deleted
             refuse_former(resources.index, bundle)
         report = run_once(bundle, options, beam_options(rest, bounded=True))
-        say(summary(report))
+        typer.echo(summary(report), err=True)
         return report
 
     def run_and_go_on() -> End:
         try:
             return "done" if succeeded(run(), options) else "refused"
         except SimilarityError as error:
-            say(f"this run failed: {error}; the next run continues it")
+            typer.echo(f"this run failed: {error}; the next run continues it", err=True)
             return "failed"
 
     try:

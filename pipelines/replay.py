@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import apache_beam as beam
+import typer
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.runners.runner import PipelineState
 from rich.console import Console
@@ -28,7 +29,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.arguments import parse, same_named
-from pipelines.console import say
 from pipelines.dead_letters import REPLAYED, LetterFile, begun_at, write_to_folder
 from pipelines.file_systems import located, matches, move, open_to_read
 from pipelines.metrics import counted
@@ -170,7 +170,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> int:
     if not found:
         is_there = FileSystems.exists(located(given.dead_letters))
         hint = "" if is_there else ": there is no such folder; the first dead letter makes it"
-        say(f"there are no such dead letters in {given.dead_letters}{hint}")
+        typer.echo(f"there are no such dead letters in {given.dead_letters}{hint}", err=True)
         return 0
     Console(stderr=True).print(table_of(found))
     if given.dry_run:
@@ -186,7 +186,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> int:
     if (state := result.wait_until_finish()) != PipelineState.DONE:
         raise InvalidInput(f"the job ended as {state}; the dead letters were not moved: run the same command again")
     set_aside(given.dead_letters, paths, stages=stages)
-    say(summary(result))
+    typer.echo(summary(result), err=True)
     return counted(result).get("messages_dead", 0)
 
 

@@ -21,13 +21,14 @@ from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import apache_beam as beam
+import typer
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.runner import PipelineResult
 
 from pipelines.arguments import parse
-from pipelines.console import say
 from pipelines.dead_letters import remove_expired, write_to_folder, write_to_topic
 from pipelines.flink import master_of
 from pipelines.metrics import counted
@@ -278,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         pipeline_options = beam_options(
             rest, bounded=source.bounded, job_name="" if source.bounded else source.job_name
         )
-        dead = run(options, pipeline_options, environ=os.environ, log=say)
+        dead = run(options, pipeline_options, environ=os.environ, log=partial(typer.echo, err=True))
     except (SimilarityError, StreamFailed) as error:
         sys.exit(f"refused: {error}")
     if dead and source.files:

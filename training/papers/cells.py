@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -78,9 +79,18 @@ def kept_or(file: Path, settings: Mapping[str, Any], measure: Callable[[], Resul
         if {**DEFAULTS, **kept["settings"]} != {**DEFAULTS, **settings}:
             raise InvalidInput(f"{file} was made with other settings; choose another --output, or remove it")
         return kept
-    result = {**measure(), "settings": dict(settings)}
+    result = {**measure(), "commit": commit(), "settings": dict(settings)}
     file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
+
+
+def commit() -> str:
+    """Return the abbreviated commit of this checkout, with "+" if files differ from it; empty outside of one."""
+    command = ("git", "-C", str(Path(__file__).parent), "describe", "--always", "--exclude=*", "--dirty=+")
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:  # there is no git
+        return ""
 
 
 def this_device() -> torch.device:

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from similarity.errors import InvalidInput
+from tests.training.papers.sentence_pairs import write_sts
+from training.papers import all as tables
+from training.papers import stsb
 from training.papers.cells import DEFAULTS, kept_or
 
 pytestmark = pytest.mark.training
@@ -34,3 +37,25 @@ def test_figures_of_other_settings_are_refused(tmp_path: Path) -> None:
         kept_or(file, {**DEFAULTS, "pairs": 30}, dict)
     with pytest.raises(InvalidInput, match="other settings"):
         kept_or(file, DEFAULTS, dict)
+
+
+def test_tables_are_made_once_and_their_cells_are_rows(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_sts(tmp_path / "sts")
+    options = f"--sts {{data}}/sts --output {{runs}}/{{name}} --model {model} --seeds 1 --steps 2 --evaluate-every 2"
+    monkeypatch.setattr(tables, "TABLES", {"made": [(stsb.main, options)], "later": [(stsb.main, options)]})
+    rows = tmp_path / "rows.csv"
+    rows.write_text("table,cell,settings,figures\nother,cell,0,a=1\nmade,seed-1,old,a=2\n")
+    given = ["--data", str(tmp_path), "--output", str(tmp_path / "runs"), "--rows", str(rows)]
+    for _ in range(2):
+        tables.main([*given, "--tables", "made"])
+    header, other, seed, start = rows.read_text().splitlines()
+    assert (header, other) == ("table,cell,settings,figures", "other,cell,0,a=1")
+    assert seed.startswith("made,seed-1,")
+    assert start.startswith("made,start,")
+    result = json.loads((tmp_path / "runs" / "made" / "cells" / "seed-1.json").read_text())
+    assert f" test={round(result['test'], 5)} " in seed
+    assert f"commit={result['commit']}" in seed
+    tables.main([*given, "--tables", "later", "--budget", "0"])
+    assert "is used up before later" in capsys.readouterr().out
