@@ -41,6 +41,7 @@ JUDGED = (
 )
 FIRST_METHODS = "cross-entropy pause punce in-batch cross-entropy+supervised-contrastive listwise pause+listwise"
 QUICK_HEADS = "cross-entropy/quick-head pause/quick-head pause/half pause/half/quick-head cross-entropy+listwise"
+OTHERS = "cross-entropy+listwise/quick-head pause/half/constant pause/clamped listwise/teacher"
 STSB = "--sts {data}/sts --output {runs}/{name} --learning-rate 7.5e-5 --max-tokens 64 "
 
 
@@ -82,6 +83,7 @@ TABLES: Mapping[str, Sequence[Command]] = {
         (curve.main, f"{JUDGED}--shares 1 .1 .05 .02 .01 --seeds 1 --methods {QUICK_HEADS}"),
         (curve.main, f"{JUDGED}--shares .01 --seeds 1 2 3 --methods pause/quick-head"),
         (curve.main, f"{JUDGED}--shares .02 .01 --seeds 1 2 3 --methods cross-entropy+listwise"),
+        (curve.main, f"{JUDGED}--shares .02 .01 --seeds 1 --methods {OTHERS}"),
     ],
     "nli-bert": [(nli.main, BERT)],
 }
