@@ -275,7 +275,7 @@ class CompanyIndex(Protocol):
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         """Return companies found by domain, by prefix of name or alias, then by words; best matches first.
 
-        Any text is allowed; there is no query syntax.
+        The last word may be unfinished, unless a blank follows it. Any text is allowed; there is no query syntax.
         """
 
     def find_misspelled(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:

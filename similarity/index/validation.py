@@ -230,6 +230,11 @@ def storable(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", errors="replace").decode("utf-8")
 
 
+def has_whole_words(query: str) -> bool:
+    """Return whether the last word of a query of `find` is complete: a blank follows it."""
+    return query[-1:].isspace()
+
+
 def filter_key(value: str) -> str:
     """Return the form of a filter's value in which it is compared with stored values."""
     return name_key(storable(value))

@@ -7,7 +7,7 @@ from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.filters import LANGUAGE, FieldFilter
 from similarity.index.numbers import number_name
 from similarity.index.protocol import MAX_FIELD_VALUES
-from similarity.index.validation import filter_key, fold, storable
+from similarity.index.validation import filter_key, fold, has_whole_words, storable
 
 QueryVector: TypeAlias = str | list[float]
 
@@ -128,13 +128,19 @@ def with_name_prefix(key: str) -> Body:
 
 
 def with_all_words(text: str, *, size: int) -> Body | None:
-    """Return the body for companies with all these words; the last one may be unfinished. None without words."""
+    """Return the body for companies with all these words; None without words.
+
+    The last word may be unfinished, unless a blank follows it.
+    """
     words = words_of(text)
     if not words:
         return None
     *finished, last = words
     clauses = [_in_any_field(word, type="phrase") for word in dict.fromkeys(finished)]
-    clauses.append(_in_any_field(last, type="bool_prefix", operator="and"))
+    if has_whole_words(text):
+        clauses.append(_in_any_field(last, type="phrase"))
+    else:
+        clauses.append(_in_any_field(last, type="bool_prefix", operator="and"))
     query = {"bool": {"must": clauses, "filter": {"term": {"deleted": False}}}}
     return _ids(query, size=size, sort=BY_SCORE)
 

@@ -11,7 +11,7 @@ from similarity.index.elastic.documents import company_of, document_of
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
 from similarity.index.protocol import EXAMPLE_IDS, DocumentVersion, Generation, GenerationStats
-from similarity.index.validation import MAX_RESOLVED, filter_key, storable
+from similarity.index.validation import MAX_RESOLVED, filter_key, has_whole_words, storable
 from similarity.preparation.language import UNDECIDED
 
 MAX_LANGUAGES = 200
@@ -140,6 +140,7 @@ def find(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Compan
     """Return companies found by domain, by prefix of a name, or by words; best matches first."""
     text = storable(query)
     prefix, domain = name_key(text), _domain(text)
+    prefix += " " * bool(prefix and has_whole_words(text))
     bodies = [
         queries.with_domain(domain, size=limit) if domain else None,
         queries.with_name_prefix(prefix) if prefix else None,

@@ -15,7 +15,7 @@ from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.reading import companies
 from similarity.index.sqlite.rows import NAME_FIELD
 from similarity.index.sqlite.vocabulary import Vocabulary
-from similarity.index.validation import MAX_RESOLVED, filter_key, fold, storable
+from similarity.index.validation import MAX_RESOLVED, filter_key, fold, has_whole_words, storable
 
 MAX_MISSPELLED_WORDS = 8
 MAX_QUERY_WORDS = 12
@@ -88,13 +88,15 @@ def find_misspelled(
 
 
 def word_query(text: str) -> str:
-    """Return the FTS5 expression for the first words of `text`, the last one as a prefix; empty if it has no words.
+    """Return the FTS5 expression for the first words of `text`; empty if it has no words.
 
-    The bigrams of a CJK word are one phrase. Words after the first MAX_QUERY_WORDS would only cost time.
+    The last word is a prefix, unless a blank follows it. The bigrams of a CJK word are one phrase. Words after the
+    first MAX_QUERY_WORDS would only cost time.
     """
     distinct = dict.fromkeys(word for word in text.split() if any(character.isalnum() for character in word))
     words = [word.replace('"', '""') for word in list(distinct)[:MAX_QUERY_WORDS]]
-    return " ".join(f'"{with_bigrams(word)}"' for word in words) + "*" if words else ""
+    prefix = "" if has_whole_words(text) else "*"
+    return " ".join(f'"{with_bigrams(word)}"' for word in words) + prefix if words else ""
 
 
 def _has_id(connection: sqlite3.Connection, generation: StoredGeneration, reference: str) -> bool:
@@ -131,6 +133,7 @@ def _with_name_prefix(
     prefix = name_key(text)
     if not prefix:
         return []
+    prefix += " " * has_whole_words(text)
     query = (
         "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value >= ? AND value < ? "
         "GROUP BY document ORDER BY min(length(value)), min(value), document LIMIT ?"

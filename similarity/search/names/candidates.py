@@ -1,6 +1,6 @@
 """Candidates of a name that no company has: companies of similar names, and prominent ones that the words may mean."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
@@ -11,6 +11,8 @@ from similarity.search.names.comparison import (
     contains_core,
     core_of,
     cores_of,
+    domain_of,
+    extends_core,
     name_similarity,
     words_of,
 )
@@ -52,10 +54,12 @@ def no_match(
 ) -> Match:
     """Return the match of a name that no company has.
 
-    Its candidates are the first of `prominent_first`, then `further`, then those of `companies` with similar names.
+    Its candidates are companies whose names begin with the words, the first of `prominent_first`, `further`, then those
+    of `companies` with similar names.
     """
     by_words = prominent_first(companies, core, schema)[:MAX_BY_WORDS]
-    first = (*by_words, *further)
+    begun = largest_first((each for each in companies if extends_core(core, cores_of(each))), schema)[:MAX_BY_WORDS]
+    first = (*begun, *by_words, *further)
     candidates = tuple({each.id: each for each in (*first, *most_similar(core, companies, schema))}.values())
     if by_words and not is_named_alike(core, candidates[0]):
         reason = f"no company has that name; the description or website of {candidates[0].name!r} mentions it"
@@ -63,6 +67,16 @@ def no_match(
     if candidates:
         return Match(candidates=candidates, miss=f"no company has that name; the nearest is {candidates[0].name!r}")
     return Match(miss="no company has that name or a similar one")
+
+
+def unknown_domain(website: str, find: Callable[[str], Mapping[str, Company]], schema: AttributeSchema) -> Match:
+    """Return the miss of a website that no company has; `find` returns companies with words in their names, by id."""
+    domain = domain_of(website)
+    if not domain:
+        return Match(miss=f"{website!a} is not a website such as 'example.com'")
+    website_name = domain.partition(".")[0]
+    candidates = most_similar(website_name, find(website_name).values(), schema)
+    return Match(candidates=candidates, miss=f"no company has the domain {domain}")
 
 
 def contradicted(row: ListedCompany, company: Company, found: Collection[Company], schema: AttributeSchema) -> Match:

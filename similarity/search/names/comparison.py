@@ -175,14 +175,15 @@ def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> 
     The letter is added, missing, changed, or swapped with the next letter. Many short words differ by one letter, so a
     single word must have MIN_LETTERS_WITH_TYPO letters, one fewer if the company is prominent. If its first letter
     differs, it must have MIN_LETTERS_WITH_FIRST_LETTER_TYPO. Initials ("M&S") must be exact. A legal form in the name
-    must be the company's.
+    must be the company's, and so must its digits: Phillips 67 is not Phillips 66.
     """
     min_letters = MIN_LETTERS_WITH_TYPO - prominent
     core, words = core_of(name), " ".join(_words_of(name))
     if " " in core and is_short(core):
         return False
     return any(
-        _is_one_edit(core, core_of(other), min_letters)
+        _digits(core) == _digits(core_of(other))
+        and _is_one_edit(core, core_of(other), min_letters)
         and (words == core or _is_one_edit(words, " ".join(_words_of(other)), min_letters))
         for other in company.compared_names()
     )
@@ -218,6 +219,10 @@ def _is_one_edit(one: str, other: str, min_letters: int) -> bool:
     is_swap_or_double = sorted(one) == sorted(other) or _without_doubles(one) == _without_doubles(other)
     required = min_letters if one[:1] == other[:1] else MIN_LETTERS_WITH_FIRST_LETTER_TYPO
     return is_swap_or_double or " " in one or min(len(one), len(other)) >= required
+
+
+def _digits(text: str) -> list[str]:
+    return [character for character in text if character.isdigit()]
 
 
 def _initials(core: str) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, name_key
+from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.duplicates import WIDELY_SHARED
-from similarity.search.names.comparison import cores_of, has_initials, is_short
-from similarity.search.names.rows import not_as_id
+from similarity.search.names.comparison import core_of, cores_of, has_initials, is_short
+from similarity.search.names.rows import MAX_FOUND, not_as_id
 
 MAX_SHORTER_QUERIES = 4
 MAX_LISTINGS = 10
@@ -110,6 +111,14 @@ def with_ids(index: CompanyIndex, generation: str, ids: Sequence[str]) -> list[C
     return [by_id[company_id].company for company_id in ids if company_id in by_id]
 
 
+def with_words(index: CompanyIndex, generation: str, query: str) -> dict[str, Company]:
+    """Return the companies whose names, domains or texts have the words of `query`, by id, best matches first."""
+    found = index.find(generation, query, limit=MAX_FOUND)
+    if len(found) >= MAX_FOUND:  # names with "Green" may hide the names with the word "gree"
+        found += index.find(generation, f"{query} ", limit=MAX_FOUND)
+    return {company.id: company for company in found}
+
+
 def with_website_name(index: CompanyIndex, generation: str, core: str) -> list[Company]:
     """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
 
@@ -135,6 +144,12 @@ def listed_as(index: CompanyIndex, generation: str, name: str) -> list[Company]:
     ticker = _without_exchange(name).upper()
     bare = with_ids(index, generation, [ticker]) if has_exchange(name) and ID_PATTERN.fullmatch(ticker) else []
     return [*bare, *_with_prefix(index, generation, f"{ticker}.")] if TICKER.fullmatch(ticker) else bare
+
+
+def likely_listings(index: CompanyIndex, generation: str, name: str, schema: AttributeSchema) -> list[Company]:
+    """Return the prominent companies whose website, or ticker without its exchange, is `name`."""
+    by_website = with_website_name(index, generation, core_of(name))
+    return [each for each in (*by_website, *listed_as(index, generation, name)) if schema.is_prominent(each)]
 
 
 def other_classes(index: CompanyIndex, generation: str, name: str) -> list[Company]:

@@ -14,7 +14,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.countries import countries_differ, country_code, is_same_country
 from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
-from similarity.search.names.candidates import contradicted, largest_first, most_similar, no_match
+from similarity.search.names.candidates import contradicted, largest_first, most_similar, no_match, unknown_domain
 from similarity.search.names.comparison import (
     How,
     contains_core,
@@ -34,6 +34,7 @@ from similarity.search.names.comparison import (
 from similarity.search.names.confidence import confidence_of, is_sure_part
 from similarity.search.names.index_queries import (
     has_exchange,
+    likely_listings,
     listed_as,
     other_classes,
     possible_ids,
@@ -43,9 +44,11 @@ from similarity.search.names.index_queries import (
     split_queries,
     with_ids,
     with_website_name,
+    with_words,
 )
 from similarity.search.names.namesakes import (
     as_large,
+    begun_by,
     has_only_country_after,
     is_bare,
     is_larger,
@@ -110,7 +113,7 @@ class RowMatcher:
             return Match(miss=OUT_OF_TIME)
         match = self._match(row)
         if match.company is None or match.how is None:
-            return match
+            return self._with_large(match, core_of(row.name))
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
             return contradicted(row, match.company, self._find(core_of(row.name)).values(), self.schema)
         if match.how is not How.DOMAIN and has_another_website(row, match.company):
@@ -122,6 +125,13 @@ class RowMatcher:
         if larger and not self.as_typed:
             return contested(row, match.company, larger)
         return replace(match, confidence=confidence_of(match.how, core_of(row.name)), others=(*match.others, *larger))
+
+    def _with_large(self, match: Match, core: str) -> Match:
+        """Return a miss among several companies with the large ones whose names begin with `core`."""
+        if not core or not match.is_contested or self.seconds_left() <= 0:
+            return match
+        large = begun_by(core, self._find(core).values(), self.schema)
+        return replace(match, candidates=tuple({each.id: each for each in (*match.candidates, *large)}.values()))
 
     def larger_meant(self, name: str, company: Company, how: How) -> tuple[Company, ...]:
         """Return the larger companies that `name` may mean instead of `company` (see `namesakes.larger_meant`)."""
@@ -144,7 +154,7 @@ class RowMatcher:
             return exact
         if self.seconds_left() <= 0:
             return Match(miss=OUT_OF_TIME)
-        return self._by_similar_name(row) if row.name else self._unknown_domain(row.domain)
+        return self._by_similar_name(row) if row.name else unknown_domain(row.domain, self._find, self.schema)
 
     def _by_domain(self, row: ListedCompany) -> Match | None:
         domain = domain_of(row.domain)
@@ -156,14 +166,6 @@ class RowMatcher:
         if len(companies) >= WIDELY_SHARED and not same_core:
             return None if row.name else several(companies, f"have the domain {domain}; give the name")
         return self._choose(same_core or companies, row, How.DOMAIN, f"have the domain {domain}")
-
-    def _unknown_domain(self, website: str) -> Match:
-        domain = domain_of(website)
-        if not domain:
-            return Match(miss=f"{website!a} is not a website such as 'example.com'")
-        website_name = domain.partition(".")[0]
-        candidates = most_similar(website_name, self._find(website_name).values(), self.schema)
-        return Match(candidates=candidates, miss=f"no company has the domain {domain}")
 
     def _by_name(self, row: ListedCompany) -> Match | None:
         found = [(company, exact_match(company, row.name)) for company in self._with_name(row.name)]
@@ -231,7 +233,7 @@ class RowMatcher:
         return no_match(core, found.values(), self.schema, further=[*classes, *largest_first(tickers, self.schema)])
 
     def _find(self, query: str) -> dict[str, Company]:
-        return {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
+        return with_words(self.index, self.generation, query)
 
     def _by_short_name(
         self, row: ListedCompany, core: str, found: dict[str, Company], cores: dict[str, list[str]]
@@ -295,12 +297,6 @@ class RowMatcher:
             return match if is_sure or any(map(self._is_prominent, companies)) else None
         return replace(match, how=How.SIZE) if self._is_prominent(match.company) else None
 
-    def likely_listings(self, name: str) -> list[Company]:
-        """Return the prominent companies whose website, or ticker without its exchange, is `name`."""
-        core = core_of(name)
-        likely = (*with_website_name(self.index, self.generation, core), *listed_as(self.index, self.generation, name))
-        return [each for each in likely if self._is_prominent(each)]
-
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
         """Return the match with the only one of `companies`; if some are in the row's country, only these count.
 
@@ -325,7 +321,7 @@ class RowMatcher:
         `longer`: companies whose names are longer and begin with the row's name; prominent ones may only contain it.
         """
         match = self._choose(companies, row, how, predicate)
-        is_word = " " not in core_of(row.name) and not has_legal_form(row.name)
+        is_word = " " not in row.name.strip() and not has_legal_form(row.name)  # "Dai-ichi" is one, too
         if match.company is None or (match.how is How.SIZE and is_word):
             wider = self._choose([*companies, *longer], row, how, predicate)
             if wider.company or match.company is None:
@@ -334,7 +330,7 @@ class RowMatcher:
         if is_word and self.schema.is_prominent(match.company):
             return replace(match, others=as_large([*companies, *here], match.company, core_of(row.name), self.schema))
         if self.as_typed and is_word:
-            here += self.likely_listings(row.name)
+            here += likely_listings(self.index, self.generation, row.name, self.schema)
         larger = [each for each in here if is_larger(each, match.company, self.schema)]
         is_weak = is_word or (self.as_typed and is_bare(match.company, self.schema))
         if not larger or self.schema.is_prominent(match.company) or not is_weak:

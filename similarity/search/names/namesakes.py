@@ -73,18 +73,26 @@ def choose_namesake(
     largest_exact = max((_size(each, schema) for each in exact), default=0.0)
     larger = [each for each in namesakes if _size(each, schema) >= largest_exact + MUCH_LARGER]
     chosen = largest_or_only(core, larger or exact, schema, widely_shared=widely_shared)
+    longer = begun_by(core, found, schema)
     if chosen is None:
-        return NamesakeChoice(None, (*larger, *exact))
+        return NamesakeChoice(None, tuple({each.id: each for each in (*larger, *exact, *longer)}.values()))
     others = [
         each
         for each in (*exact, *namesakes)
         if each != chosen and not is_same_company(each, chosen, widely_shared=widely_shared)
     ]
-    if is_short(core):
-        # Many names begin with a short name, so prominent companies whose name begins with it may be meant too.
-        others += as_large((each for each in found if extends_core(core, cores_of(each))), chosen, core, schema)
+    others += as_large(longer, chosen, core, schema)
     by_id = {each.id: each for each in largest_first(others, schema)}
     return NamesakeChoice(chosen, tuple(by_id.values()))
+
+
+def begun_by(core: str, companies: Iterable[Company], schema: AttributeSchema) -> list[Company]:
+    """Return the prominent companies whose name begins with `core`, the largest first; none unless `core` is short.
+
+    Many names begin with a short name, so it may mean one of these companies.
+    """
+    begun = (each for each in companies if schema.is_prominent(each) and extends_core(core, cores_of(each)))
+    return largest_first(begun, schema) if is_short(core) else []
 
 
 Find: TypeAlias = Callable[[str], Mapping[str, Company]]

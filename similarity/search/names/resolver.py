@@ -21,6 +21,7 @@ from similarity.search.names.comparison import (
     is_domain,
 )
 from similarity.search.names.confidence import confidence_of
+from similarity.search.names.index_queries import likely_listings, with_words
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
 from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match, is_named, not_as_id, page_name
@@ -155,8 +156,7 @@ class Resolver:
         schema = self.index.attributes()
         if not schema.size or (schema.is_prominent(company) and core_of(company.id) in cores_of(company)):
             return ()
-        matcher = RowMatcher(self.index, self.generation.name, schema, as_typed=True)
-        return matcher.larger_meant(company.id, company, How.ID)
+        return self._matcher(schema).larger_meant(company.id, company, How.ID)
 
     def _is_name(self, reference: str, company: Company) -> bool:
         """Return whether `reference` is exactly a name of `company`, but may also mean a namesake."""
@@ -166,10 +166,10 @@ class Resolver:
     def _of_name(self, reference: str, exact: Sequence[Company]) -> Resolved | None:
         """Return the company or error for `reference`, a name of the companies `exact`; None if it has been deleted."""
         schema = self.index.attributes()
-        found = self.index.find(self.generation.name, core_of(reference), limit=MAX_FOUND)
+        found = list(with_words(self.index, self.generation.name, core_of(reference)).values())
         shared = widely_shared_domains(self.index, self.generation.name, map(Identity.of, (*exact, *found)))
-        matcher = RowMatcher(self.index, self.generation.name, schema, as_typed=True)
-        likely = matcher.likely_listings(reference) if all(is_bare(each, schema) for each in exact) else ()
+        is_unsure = all(is_bare(each, schema) for each in exact)
+        likely = likely_listings(self.index, self.generation.name, reference, schema) if is_unsure else ()
         choice = choose_namesake(reference, exact, found, schema, likely=likely, widely_shared=shared)
         if choice.company is None:
             return self._error(reference, (), Match(candidates=choice.others, is_contested=True))
@@ -211,7 +211,10 @@ class Resolver:
         return UnknownCompany(reference, self._shortened(begun_alike), is_unlike_all=True)
 
     def _match(self, name: str, schema: AttributeSchema) -> Match:
-        return RowMatcher(self.index, self.generation.name, schema, as_typed=True).match(ListedCompany(name=name))
+        return self._matcher(schema).match(ListedCompany(name=name))
+
+    def _matcher(self, schema: AttributeSchema) -> RowMatcher:
+        return RowMatcher(self.index, self.generation.name, schema, as_typed=True)
 
     def _begun_alike(self, core: str, schema: AttributeSchema) -> list[Company]:
         """Return the companies whose names share the longest beginning with `core`, the largest first."""
