@@ -96,7 +96,8 @@ def add_column_options(parser: ArgumentParser) -> None:
 def add_stream_options(parser: ArgumentParser) -> None:
     """Add the options of `pipelines.stream`."""
     add = parser.add_argument_group("source (name one)").add_argument
-    add("--files", nargs="+", metavar="PATTERN", help="CSV, TSV, TXT, JSON, JSONL, Excel or Parquet; also s3://, gs://")
+    files = "CSV, TSV, TXT, JSON, JSONL, Excel or Parquet; also s3://, gs://"
+    add("--files", action="extend", nargs="+", metavar="PATTERN", help=files)
     add("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables name the brokers and the login")
     add = parser.add_argument_group("reading").add_argument
     add("--once", action="store_true", help="read up to the current end of the topic, then end")

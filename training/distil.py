@@ -41,7 +41,7 @@ from training.distillation.targets import TeacherTargets, hubness, overlap_facto
 from training.distillation.task import DistillationTask
 from training.distillation.teachers import cached_vectors, load_teachers
 from training.evaluate.judged import read_descriptions
-from training.options import add_settings, settings_of
+from training.options import SEVERAL, add_settings, settings_of
 from training.run.processes import Processes
 from training.train import run
 
@@ -125,15 +125,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         epilog="Afterwards: python -m training.export --model OUTPUT/best --output bundles",
     )
     add = parser.add_argument
-    add("--teachers", type=Path, nargs="+", required=True, help="folders of bundles")
+    add("--teachers", type=Path, **SEVERAL, required=True, help="folders of bundles")
     add("--companies", type=Path, required=True, help="JSONL of the companies to learn from")
-    add("--pairs", type=Path, nargs="+", required=True, help="labelled pairs for checkpoint selection")
+    add("--pairs", type=Path, **SEVERAL, required=True, help="labelled pairs for checkpoint selection")
     weak = "weight, up to 1, added to the target of companies with the same value of the field"
-    add("--weak-labels", type=_field_and_weight, nargs="+", default=[], metavar="FIELD=WEIGHT", help=weak)
+    add(
+        "--weak-labels",
+        type=_field_and_weight,
+        **SEVERAL,
+        default=[],
+        metavar="FIELD=WEIGHT",
+        help=weak,
+    )
     add("--words", type=_share, default=0.0, help="weight of lexical overlap in the target, 0 to 1 (default: 0)")
     add("--local-scaling", type=_share, default=0.0, help="share of the hubness to subtract, 0 to 1 (default: 0)")
     translated = "files with original, lang and translation; SHARE: of the neighbourhoods that begin with one of them"
-    add("--translations", type=_path_and_share, nargs="+", default=[], metavar="FILE=SHARE", help=translated)
+    add(
+        "--translations",
+        type=_path_and_share,
+        **SEVERAL,
+        default=[],
+        metavar="FILE=SHARE",
+        help=translated,
+    )
     add("--output", type=Path, required=True, help="folder of this run; run the command again to continue a killed run")
     add("--selection", type=int, default=SELECTION_ANCHORS, help="anchors held out for checkpoint selection (100)")
     add_settings(parser, without=("method",))

@@ -11,6 +11,10 @@ from training.config import TrainSettings
 Settings = TypeVar("Settings", bound=TrainSettings)
 
 
+SEVERAL: Mapping[str, Any] = {"action": "extend", "nargs": "+"}
+"""Arguments of `add_argument` for an option with several values, which may be given together or one by one."""
+
+
 def add_settings(
     parser: argparse.ArgumentParser, kind: type[TrainSettings] = TrainSettings, *, without: Sequence[str] = ()
 ) -> None:
@@ -56,5 +60,5 @@ def _parsing(hint: Any) -> dict[str, Any]:
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
     if get_origin(hint) is tuple:
-        return {"type": float, "nargs": "+"}
+        return {"type": float, **SEVERAL}
     return {"type": hint}

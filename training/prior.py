@@ -32,6 +32,7 @@ from similarity.errors import InvalidInput
 from training.console import refusing, say
 from training.data.labels import COMPETITOR_CLASSES
 from training.data.pairs import Pairs, read_pairs
+from training.options import SEVERAL
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -165,7 +166,7 @@ def pool_prior(prior: float, *, positives: int, negatives: int, unlabelled: int)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the prior with its interval, and the option to pass to training.train."""
     parser = argparse.ArgumentParser(description="Estimate the share of competitors among the unlabelled pairs.")
-    parser.add_argument("--pairs", type=Path, nargs="+", required=True, help="files of pairs, read as one")
+    parser.add_argument("--pairs", type=Path, **SEVERAL, required=True, help="files of pairs, read as one")
     parser.add_argument("--companies", type=Path, help="JSONL file of the companies that the pairs name")
     parser.add_argument("--bundle", type=Path, help="folder of the encoder's bundle (default: the one that ships)")
     parser.add_argument("--known", type=float, help="share of competitors among all pairs before labelling, if known")

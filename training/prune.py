@@ -24,6 +24,7 @@ from transformers import PreTrainedModel
 from similarity.errors import InvalidInput
 from training.console import refusing, say
 from training.model.weights import load_tokenizer, load_transformer, weights_source
+from training.options import SEVERAL
 
 TOKENIZER_FILE = "tokenizer.json"
 WORD_START = "▁"
@@ -100,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Make a smaller model of a multilingual one.")
     add = parser.add_argument
     add("--model", required=True, help="a folder or a Hugging Face id, with a unigram tokenizer")
-    add("--layers", type=int, nargs="+", required=True, help="layers to keep, from 0")
-    add("--scripts", nargs="+", required=True, help="scripts to keep, such as LATIN CJK HIRAGANA")
+    add("--layers", type=int, **SEVERAL, required=True, help="layers to keep, from 0")
+    add("--scripts", **SEVERAL, required=True, help="scripts to keep, such as LATIN CJK HIRAGANA")
     add("--tokens", type=int, required=True, help="how many tokens to keep")
     add("--output", type=Path, required=True, help="folder of the smaller model")
     options = parser.parse_args(arguments)

@@ -58,6 +58,7 @@ from training.evaluate.bootstrap import Interval, paired_difference, with_bounds
 from training.evaluate.ranks import auc
 from training.evaluate.reliability import calibration_error
 from training.export.publishing import publish
+from training.options import SEVERAL
 from training.run.trained_run import copy_listed_companies
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -340,7 +341,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--unlabelled-weight", type=float, default=0.0, help="weight of the risk of candidates that nobody judged (0)")
     add("--without-gate", action="store_true", help="write weights that are worse on --dev than the bundle's")
     languages = "ISO 639 codes of the languages that the encoder reads (default: those of the bundle, or en)"
-    add("--languages", nargs="+", help=languages)
+    add("--languages", **SEVERAL, help=languages)
     add("--seed", type=int, default=0, help="seed of the random corpora (default: 0)")
     add("--output", type=Path, help="folder in which to write the folder of the bundle (default: replace the bundle)")
     return parser

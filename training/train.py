@@ -40,7 +40,7 @@ from training.data.splits import SELECTION_ANCHORS
 from training.data.texts import micro_batches_of
 from training.model.encoder import Encoder
 from training.model.pair_model import PairModel
-from training.options import add_settings, settings_of
+from training.options import SEVERAL, add_settings, settings_of
 from training.run import checkpoint
 from training.run.journal import Clock, Journal, read_journal
 from training.run.processes import Processes, joined_processes
@@ -294,13 +294,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add = parser.add_argument
     pair_files = "files of pairs: CSV, TSV, JSONL or Parquet (see training/data/pairs.py)"
-    add("--pairs", type=Path, nargs="+", required=True, help=pair_files)
+    add("--pairs", type=Path, **SEVERAL, required=True, help=pair_files)
     add("--companies", type=Path, help="JSONL file of the companies in the pairs")
     add("--output", type=Path, required=True, help="folder of this run; run the command again to continue a killed run")
     add("--selection", type=int, default=SELECTION_ANCHORS, help="anchors held out for checkpoint selection (100)")
     grades = "how to treat pairs of grade 1 (related)"
     add("--grade-one", choices=["negative", "unlabelled"], default="negative", help=grades)
-    add("--classes", nargs="+", help="the classes of the labels, the positive class (the most similar texts) first")
+    add(
+        "--classes",
+        **SEVERAL,
+        help="the classes of the labels, the positive class (the most similar texts) first",
+    )
     add_settings(parser)
     options = parser.parse_args(arguments)
     with refusing():

@@ -27,7 +27,8 @@ from similarity.ingest.records import Columns
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
 
-FILES_LOOKED_AT = ROWS_LOOKED_AT = 100
+FILES_LOOKED_AT = 100
+ROWS_LOOKED_AT = 1_000
 
 LOGGER = logging.getLogger(__name__)
 
@@ -98,10 +99,11 @@ def columns_of_files(
     or cannot be read is left to the job.
 
     Raises:
-        InvalidInput: a file lacks a required column or one that the user named, or files spell a column differently.
+        InvalidInput: the first rows of a file lack a required column or one that the user named, or files spell a
+            column differently.
     """
     fields, attributes = dict(columns.fields), dict(columns.attributes)
-    exact, used, shown = set[str](), set[str](), set[str]()
+    used, lacking, shown = dict[str, str](), dict[str, str](), set[str]()
     for path in matching(patterns)[:FILES_LOOKED_AT]:
         with open_to_read(path) as stream:
             try:
@@ -111,33 +113,29 @@ def columns_of_files(
         if all(row.unreadable for row in rows):
             continue
         try:
-            found = columns_of_rows(rows, columns, known=known, is_whole=len(rows) < ROWS_LOOKED_AT)
+            found = columns_of_rows(rows, columns, known=known)
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {error}") from None
-        exact.update(name for name, column in found.used if name == column)
-        used.update(name for name, _ in found.used)
-        for merged, own in ((fields, found.columns.fields), (attributes, found.columns.attributes)):
-            for name, column in own.items():
-                if merged.setdefault(name, column) != column:
-                    raise _spelled_differently(path, name, column, merged[name])
-        if other := next((name for name in fields if name in exact and fields[name] != name), ""):
-            raise _spelled_differently(path, other, other, fields[other])
+        for name, column in found.used:
+            if used.setdefault(name, column) != column:
+                raise InvalidInput(
+                    f"{path}: this and the files before it have different columns for {name}: {column!r} and "
+                    f"{used[name]!r}; stream them one after the other"
+                )
+        fields |= found.columns.fields
+        attributes |= found.columns.attributes
+        for name in known.without_column(dict(found.used)):
+            lacking.setdefault(name, path)
         if found.summary not in shown:
             shown.add(found.summary)
             log(found.summary)
-    if missing := known.without_column(used) if used else []:
+    if lacking:
+        file, names = next(iter(lacking.values())), ", ".join(lacking)
         log(
-            f"warning: the files have no column for {', '.join(missing)}; a company is written whole, so companies "
-            "that are stored already lose these values"
+            f"warning: {file} has no column for {names}; a company is written whole, so companies that are stored "
+            "already lose these values"
         )
     return replace(columns, fields=fields, attributes=attributes)
-
-
-def _spelled_differently(path: str, name: str, *columns: str) -> InvalidInput:
-    return InvalidInput(
-        f"{path}: this and the files before it have different columns for {name}: {' and '.join(map(repr, columns))}; "
-        "stream them one after the other"
-    )
 
 
 def message_of(row: Row, *, position: str, time: datetime) -> Message:

