@@ -230,9 +230,9 @@ class ElasticWorkspace:
     def _rename(self, hit: Mapping[str, Any], renamed: SavedList) -> bool:
         """Rename the list of a hit and its looks. Returns False if the lists must be searched again.
 
-        If a call is interrupted, a second call completes it. Another process may be renaming the same list, and remove
-        other companies from it. So a list of the new name is written only if there is none, and never over another. It
-        is deleted again if the list of the old name was changed or removed meanwhile.
+        One process at a time erases (the lease ERASE). If it is interrupted, a second call completes the work: a list
+        of the new name is written only if there is none, and never over another. It is deleted again if a user changed
+        or removed the list of the old name meanwhile.
         """
         name, key = hit["_source"]["name"], document_id("list", renamed.name)
         existing = self._indices.hit(key)

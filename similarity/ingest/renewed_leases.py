@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -11,30 +12,53 @@ from similarity.index.protocol import CompanyIndex, Lease
 from similarity.ingest.writer_leases import host_name, new_holder
 
 LOAD = "load"
+ERASE = "erase"
+"""Name of the lease for removing erased companies from the workspace: one process at a time renames lists."""
 REEMBED = "reembed"
 """Name of the lease for filling, promoting or removing a candidate: one process at a time."""
 RETIRE = "retire"
 """Name of the lease for removing a generation that was live: a removal reads which company names the others hold."""
 LEASE_SECONDS = 60.0
+SECONDS_BETWEEN_TRIES = 0.2
 
 
 class RenewedLease:
     """A lease that a thread renews until the `with` block ends, because one step of the work may take an hour.
 
+    `patience`: for how many seconds another holder is waited for. The lease of a process that has ended on this host is
+    taken over if `takes_over` is true.
+
     Raises:
         LeaseHeld: another holder has the lease.
     """
 
-    def __init__(self, index: CompanyIndex, name: str, *, seconds: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        index: CompanyIndex,
+        name: str,
+        *,
+        seconds: float = LEASE_SECONDS,
+        patience: float = 0.0,
+        takes_over: bool = False,
+    ) -> None:
         self.index = index
         self._name = name
         self._seconds = seconds
+        self._patience = patience
+        self._takes_over = takes_over
         self._lease: Lease | None = None
         self._ended = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
 
     def __enter__(self) -> Self:
-        self._lease = self.index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
+        deadline = time.monotonic() + self._patience
+        while self._lease is None:
+            try:
+                self._lease = self._taken()
+            except LeaseHeld:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(SECONDS_BETWEEN_TRIES)
         self._keeper.start()
         return self
 
@@ -59,6 +83,13 @@ class RenewedLease:
             self._lease = self.index.renew_lease(self._lease, seconds=self._seconds)
         return self._lease
 
+    def _taken(self) -> Lease:
+        if self._takes_over:
+            for lease in self.index.leases():
+                if lease.name == self._name and _has_ended(lease.holder):
+                    self.index.release_lease(lease)
+        return self.index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
+
     def _keep(self) -> None:
         while not self._ended.wait(self._seconds / 3):
             try:
@@ -79,12 +110,9 @@ class LoadLease(RenewedLease):
     """
 
     def __init__(self, index: CompanyIndex) -> None:
-        super().__init__(index, LOAD)
+        super().__init__(index, LOAD, takes_over=True)
 
     def __enter__(self) -> Self:
-        for lease in self.index.leases():
-            if lease.name == LOAD and _has_ended(lease.holder):
-                self.index.release_lease(lease)
         try:
             return super().__enter__()
         except LeaseHeld as error:

@@ -1,7 +1,7 @@
 """The errors of search."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from similarity.company import Company
 from similarity.errors import InvalidInput, SimilarityError
@@ -55,9 +55,9 @@ class UnknownCompany(InvalidInput):
 
 
 class AmbiguousCompany(InvalidInput):
-    """Several companies match `reference`: `count` in all; `candidates` are the first of them."""
+    """Several companies match `reference`: `count` in all, with these `ids`; `candidates` are the first of them."""
 
-    def __init__(self, reference: str, candidates: Sequence[Company], *, count: int) -> None:
+    def __init__(self, reference: str, candidates: Sequence[Company], *, count: int, ids: Collection[str] = ()) -> None:
         ids = ", ".join(map(with_name, candidates[:CANDIDATES_NAMED]))
         others = count - CANDIDATES_NAMED
         more = f"; or type more of the name ({others} more)" if others > 0 else ""
@@ -66,6 +66,7 @@ class AmbiguousCompany(InvalidInput):
         self.reference = reference
         self.candidates = tuple(candidates)
         self.count = count
+        self.ids = frozenset(ids or (each.id for each in candidates))
 
 
 def deleted_or_named(reference: str, company: Company) -> AmbiguousCompany:

@@ -88,7 +88,7 @@ class Page:
 
     `query_duplicates`: for each of `PageRequest.query_companies`, the ids of its duplicates. `candidates`: how many
     companies the index returned. `highest`: the highest probability of the candidates that are no duplicates; None if
-    there is no such candidate, or if hits have no probability. `is_cut`: the page is not full, although the index holds
+    there is no such candidate, or if hits have no probability. `is_cut`: no page follows, although the index holds
     further companies, because many of the nearest are duplicates.
     """
 
@@ -134,7 +134,7 @@ class PageBuilder:
             if is_all or fetch >= limit:
                 facts = second_stage.facts([each.unique.hit.company for each in remaining[:size]])
                 page = self._page(remaining, size, merged, facts, candidates=candidates, scored=scored)
-                return replace(page, is_cut=not is_all and len(remaining) < size)
+                return replace(page, is_cut=not is_all)
             fetch = min(2 * fetch, limit)
 
     def probability_of(self, hit: SimilarCompany) -> float | None:

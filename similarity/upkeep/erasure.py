@@ -23,6 +23,7 @@ from similarity.feedback.protocol import Forgotten, Workspace
 from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
 from similarity.index.name_hashes import ErasedCompanies, hashes_of, names_of
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
+from similarity.ingest.renewed_leases import ERASE, LEASE_SECONDS, RenewedLease
 from similarity.ingest.writer_leases import WriterLease
 from similarity.search.names.index_queries import possible_ids
 
@@ -195,7 +196,7 @@ class Eraser:
         return self._saved(replace(record, results=results))
 
     def _forget(self, records: Iterable[ErasureRecord], *, fail_damaged: bool = True) -> dict[str, frozenset[str]]:
-        """Remove companies from the workspace; return the hashes of names that were searched, by id.
+        """Remove companies from the workspace, one process at a time; return the hashes that were searched, by id.
 
         Left out are erasures that have ended meanwhile, because the company may have been written again, and damaged
         ones; `fail_damaged`: the record of a damaged one becomes failed.
@@ -215,9 +216,11 @@ class Eraser:
         if self.workspace is None or not hashes:
             return hashes
         key, ids, counts = ledger.key(), list(hashes), dict[str, Forgotten]()
-        for start in range(0, len(ids), MAX_TOGETHER):
-            together = {each: hashes[each] for each in ids[start : start + MAX_TOGETHER]}
-            counts |= self.workspace.forget_companies(ErasedCompanies(key, together, self._belongs_to_another))
+        # Two processes that rename the lists of Elasticsearch at once would each take the other's work for a user's.
+        with RenewedLease(self.index, ERASE, patience=2 * LEASE_SECONDS, takes_over=True):
+            for start in range(0, len(ids), MAX_TOGETHER):
+                together = {each: hashes[each] for each in ids[start : start + MAX_TOGETHER]}
+                counts |= self.workspace.forget_companies(ErasedCompanies(key, together, self._belongs_to_another))
         for company_id, forgotten in counts.items():
             newest = ledger.erasure(company_id)
             if newest is None or newest.state is not ErasureState.RUNNING or newest.version != versions[company_id]:

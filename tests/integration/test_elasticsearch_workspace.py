@@ -1,6 +1,7 @@
 """The workspace on a real cluster: beside the generations, clean after an erasure, and plain about what is wrong."""
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,10 @@ from similarity.feedback.elastic import ElasticWorkspace
 from similarity.feedback.protocol import ErasedMeanwhile, Forgotten, Look, SavedList, Shown
 from similarity.index.elastic.documents import document_id
 from similarity.index.elastic.mapping import Body
+from similarity.index.ledger import ErasureState
+from similarity.upkeep.erasure import Eraser
 from tests.contract.steps import add_live
+from tests.factories import make_embedded
 from tests.integration.elasticsearch_place import Place
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.ports import free_ports
@@ -97,6 +101,23 @@ def test_two_erasures_at_once_leave_none_of_their_companies_in_a_list_that_both_
     assert left.name.startswith("list ")
     assert left.question["anchors"] == [{"company": "puma"}]
     assert [look.list_name for look in workspace.looks("ann")] == [left.name]
+
+
+def test_two_services_that_erase_at_once_keep_every_list(place: Place, workspace: ElasticWorkspace) -> None:
+    add_live(place.open(), "first")
+    kept = [make_shortlist(f"Nike and Fila {number}", "puma", "nike", "fila") for number in range(12)]
+    for each in kept:
+        workspace.save_list(each)
+    add = [make_embedded("nike", name="Nike"), make_embedded("fila", name="Fila")]
+    with closing(ElasticWorkspace(place.settings)) as other, ThreadPoolExecutor(2) as pool:
+        erasers = [Eraser(place.open(), each) for each in (workspace, other)]
+        erasers[0].index.upsert("first", add)
+        for eraser, company in zip(erasers, add, strict=True):
+            eraser.accept(company.id)
+        records = list(pool.map(lambda eraser: eraser.finish(compact=False), erasers))
+    assert {record.state for each in records for record in each} == {ErasureState.DONE}
+    assert [each.companies for each in workspace.lists()] == [("puma",)] * len(kept)
+    assert {each.name.partition(" ")[0] for each in workspace.lists()} == {"list"}
 
 
 def test_two_erasures_at_once_empty_the_texts_of_one_event(

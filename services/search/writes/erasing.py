@@ -1,7 +1,7 @@
 """Erasures over HTTP: accepted while the caller waits, finished by one thread in the background.
 
 The index records accepted erasures (`index.ledger`), so any process of the service finishes them, also after a restart.
-It is harmless if two processes do the same work.
+If two processes do the same work, one waits for the other while that removes companies from lists and notes.
 """
 
 import logging

@@ -231,7 +231,7 @@ class Resolver:
             candidates = list({each.id: each for each in match.candidates}.values())
             candidates = candidates or self._companies(ids[:CANDIDATES_SHOWN])
             count = max(len(ids), len(candidates))
-            return AmbiguousCompany(reference, self._shortened(candidates[:CANDIDATES_SHOWN]), count=count)
+            return AmbiguousCompany(reference, self._shortened(candidates[:CANDIDATES_SHOWN]), count=count, ids=ids)
         return self._unknown(reference, match)
 
     def _unknown(self, reference: str, match: Match) -> UnknownCompany:

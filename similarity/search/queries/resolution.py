@@ -305,6 +305,5 @@ def _ids_of_one_domain(error: UnknownCompany | AmbiguousCompany) -> frozenset[st
     if not isinstance(error, AmbiguousCompany):
         return frozenset()
     domain = domain_of(error.reference)
-    same = [each for each in error.candidates if each.domain == domain]
-    is_one = domain and domain not in SHARED_HOSTS and len(same) == len(error.candidates) < CANDIDATES_SHOWN
-    return frozenset(each.id for each in same) if is_one else frozenset()
+    is_one = domain and domain not in SHARED_HOSTS and len(error.ids) < CANDIDATES_SHOWN
+    return error.ids if is_one and all(each.domain == domain for each in error.candidates) else frozenset()

@@ -50,6 +50,14 @@ def test_a_lease_is_kept_while_the_block_runs_and_given_back_after_it(index: Sql
     assert index.leases() == []
 
 
+def test_another_holder_is_waited_for(index: SqliteIndex) -> None:
+    index.take_lease("erase", holder="another", seconds=0.5)
+    with pytest.raises(LeaseHeld), RenewedLease(index, "erase", patience=0.1):
+        pass
+    with RenewedLease(index, "erase", patience=60):
+        assert [lease.name for lease in index.leases()] == ["erase"]
+
+
 def test_a_lease_that_another_took_over_is_noticed(index: SqliteIndex) -> None:
     with RenewedLease(index, "reembed", seconds=SECONDS) as lease:
         index.release_lease(lease.held())

@@ -124,9 +124,9 @@ def test_an_empty_ranking_says_why(searcher: Searcher, options: dict[str, Any], 
     assert expected in warning
 
 
-@pytest.mark.parametrize(("copies", "hits"), [(6, ["c"]), (12, [])])
+@pytest.mark.parametrize(("copies", "k", "hits"), [(6, 3, ["c"]), (6, 1, ["c"]), (12, 3, [])])
 def test_a_ranking_that_copies_cut_off_says_so(
-    searcher: Searcher, monkeypatch: pytest.MonkeyPatch, copies: int, hits: list[str]
+    searcher: Searcher, monkeypatch: pytest.MonkeyPatch, copies: int, k: int, hits: list[str]
 ) -> None:
     monkeypatch.setattr("similarity.search.ranking_page.MAX_RANK", 4)
     monkeypatch.setattr("similarity.search.ranking_page.CANDIDATES_BEYOND_MAX_RANK", 3)
@@ -135,8 +135,9 @@ def test_a_ranking_that_copies_cut_off_says_so(
     searcher.index.upsert(
         "first", [replace(each, vector=alike.vector, version=each.version + 1) for each in (alike, *named)]
     )
-    ranking = searcher.search(Question(anchors=[Anchor(company="a")], k=3))
+    ranking = searcher.search(Question(anchors=[Anchor(company="a")], k=k))
     assert [each.company.id for each in ranking.hits] == hits
+    assert ranking.next is None
     assert [each for each in ranking.warnings if each.startswith("only the nearest 7 companies are compared")]
 
 

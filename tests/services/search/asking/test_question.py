@@ -501,3 +501,16 @@ def test_ten_thousand_exclusions_are_taken(asking: TestClient) -> None:
     answer = ask(asking, "acme", exclude=names * 100)
     assert found(answer) == ["zapatos", "delta-air", "as-nord"]
     assert len(answer["misses"]) == 98
+
+
+def test_an_excluded_website_means_all_its_companies_however_many_are_excluded(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("similarity.search.names.resolver.MAX_LISTED", 1)
+    sites = [f"shop{number}.com" for number in range(3)]
+    copies = [company(f"s{number}", 0.9, 6, domain=sites[number % 3], name=f"S {number}") for number in range(9)]
+    index.upsert(index.live().name, copies)
+    with TestClient(create_app(index=index)) as own:
+        answer = ask(own, "acme", exclude=sites, k=50)
+    assert not set(found(answer)) & {each.company.id for each in copies}
+    assert answer["misses"] == []
