@@ -58,11 +58,11 @@ class AmbiguousCompany(InvalidInput):
     """Several companies match `reference`: `count` in all, with these `ids`; `candidates` are the first of them."""
 
     def __init__(self, reference: str, candidates: Sequence[Company], *, count: int, ids: Collection[str] = ()) -> None:
-        ids = ", ".join(map(with_name, candidates[:CANDIDATES_NAMED]))
+        named = ", ".join(map(with_name, candidates[:CANDIDATES_NAMED]))
         others = count - CANDIDATES_NAMED
         more = f"; or type more of the name ({others} more)" if others > 0 else ""
         counted = f"at least {count}" if count >= MAX_RESOLVED else count
-        super().__init__(f"{counted} companies match {reference!r}; use one of the ids: {ids}{more}")
+        super().__init__(f"{counted} companies match {reference!r}; use one of the ids: {named}{more}")
         self.reference = reference
         self.candidates = tuple(candidates)
         self.count = count
