@@ -16,7 +16,7 @@ from similarity.client.call import Answer, Call, Reply
 from similarity.client.connection import Connection, Http, Incoming
 from similarity.client.deadline import bound_connection, deadline
 from similarity.client.problems import Problem, Unreachable
-from similarity.client.question import Anchor, Question, QuestionOptions
+from similarity.client.question import Anchor, AnyQuestion, Question, QuestionOptions, as_question
 from similarity.client.ranking import Hit, Ranking
 from similarity.client.retries import Attempts
 from similarity.client.writes import Change, LineResult
@@ -143,9 +143,9 @@ class Client(Methods[httpx2.Client]):
             raise self._failure(error, attempts) from error
         return incoming.reply()
 
-    def ask_on(self, question: Question) -> Iterator[Ranking]:
+    def ask_on(self, question: AnyQuestion) -> Iterator[Ranking]:
         """Yield the pages of the ranking of `question`."""
-        page: Question | None = question
+        page: Question | None = as_question(question)
         while page is not None:
             ranking = self.ask(page)
             yield ranking
@@ -210,9 +210,9 @@ class AsyncClient(Methods[httpx2.AsyncClient]):
             raise self._failure(error, attempts) from error
         return incoming.reply()
 
-    async def ask_on(self, question: Question) -> AsyncIterator[Ranking]:
+    async def ask_on(self, question: AnyQuestion) -> AsyncIterator[Ranking]:
         """Yield the pages of the ranking of `question`."""
-        page: Question | None = question
+        page: Question | None = as_question(question)
         while page is not None:
             ranking = await self.ask(page)
             yield ranking

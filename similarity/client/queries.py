@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
 from similarity.client.problems import Problem, problem_of
-from similarity.client.question import Anchor, Question, QuestionOptions, several
+from similarity.client.question import Anchor, AnyQuestion, Question, QuestionOptions, as_question, several
 from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking, Reason, Segment
 
 
@@ -161,9 +161,9 @@ MatchRow: TypeAlias = str | Mapping[str, str]
 """A name or a domain, or several fields: `{"name": ..., "domain": ..., "country": ...}`."""
 
 
-def ask(question: Question) -> Call[Ranking]:
+def ask(question: AnyQuestion) -> Call[Ranking]:
     """Return the ranking of `question`."""
-    return Call("POST", "/similar", json_reader(Ranking), body=as_json(question.body()))
+    return Call("POST", "/similar", json_reader(Ranking), body=as_json(as_question(question).body()))
 
 
 def similar(*anchors: str | Anchor, **options: Unpack[QuestionOptions]) -> Call[Ranking]:
@@ -182,12 +182,12 @@ def similar_text(text: str, **options: Unpack[QuestionOptions]) -> Call[Ranking]
     return similar(Anchor(text=text), **options)
 
 
-def table(question: Question | str) -> Call[str]:
+def table(question: AnyQuestion) -> Call[str]:
     """Return one page of hits as CSV. A cell that a spreadsheet would run as a formula begins with an apostrophe.
 
     References that match no company, and the warnings of the ranking, become warnings (`warnings.warn`).
     """
-    body = as_json(_question(question).body())
+    body = as_json(as_question(question).body())
     return Call("POST", "/similar", _read_table, body=body, accept=CSV)
 
 
@@ -200,18 +200,20 @@ def _read_table(reply: Reply) -> str:
     return read_text(reply)
 
 
-def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, ...]]:
+def batch(questions: Iterable[AnyQuestion]) -> Call[tuple[Ranking | Problem, ...]]:
     """Run up to 100 queries on one generation; return one ranking or one `Problem` per query, in order.
 
     A str is a query for the competitors of the company with that id, domain, name or alias.
     """
-    body = as_json({"questions": [_question(each).body() for each in questions]})
+    if isinstance(questions, str):
+        raise TypeError(f"{questions!r} is one name; give a list of questions: [{questions!r}]")
+    body = as_json({"questions": [as_question(each).body() for each in questions]})
     return Call("POST", "/similar/batch", _answers, body=body)
 
 
-def locate(reference: str, question: Question | str) -> Call[LocatedCompany]:
+def locate(reference: str, question: AnyQuestion) -> Call[LocatedCompany]:
     """Return the place of the company `reference` in the ranking of a query, however far down, and why it is there."""
-    body = as_json({**_question(question).body(), "company": reference})
+    body = as_json({**as_question(question).body(), "company": reference})
     return Call("POST", "/similar/locate", json_reader(LocatedCompany), body=body)
 
 
@@ -242,18 +244,14 @@ def match(rows: Sequence[MatchRow]) -> Call[tuple[MatchedRow, ...]]:
     return Call("POST", "/match", json_reader(tuple[MatchedRow, ...], member="rows"), body=body)
 
 
-def map_of(question: Question | str) -> Call[CompanyMap]:
+def map_of(question: AnyQuestion) -> Call[CompanyMap]:
     """Return the anchors, negatives and hits of a query in two dimensions; a str is the query for one company."""
-    return Call("POST", "/map", json_reader(CompanyMap), body=as_json(_question(question).body()))
+    return Call("POST", "/map", json_reader(CompanyMap), body=as_json(as_question(question).body()))
 
 
 def ready() -> Call[Ready]:
     """Return the state of the service. Raises `Unavailable` if it is not ready."""
     return Call("GET", "/readyz", json_reader(Ready))
-
-
-def _question(question: Question | str) -> Question:
-    return Question.about(question) if isinstance(question, str) else question
 
 
 def _answers(reply: Reply) -> tuple[Ranking | Problem, ...]:

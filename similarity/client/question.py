@@ -1,6 +1,6 @@
 """The query of the client: anchors, negatives, filters and options of one search."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
@@ -124,6 +124,17 @@ class Question:
 
 def _anchors(references: Sequence[str | Anchor]) -> tuple[Anchor, ...]:
     return tuple(each if isinstance(each, Anchor) else Anchor(company=each) for each in references)
+
+
+AnyQuestion: TypeAlias = Question | Mapping[str, Any] | str
+"""A query: as an object, as a saved list has it (`SavedList.question`), or as the name of one company."""
+
+
+def as_question(question: AnyQuestion) -> Question:
+    """Return a query as an object."""
+    if isinstance(question, str):
+        return Question.about(question)
+    return Question(**question) if isinstance(question, Mapping) else question
 
 
 def several(items: Any) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from similarity.client.call import Call, as_json, json_reader, path_of
-from similarity.client.question import Question, Rank, several
+from similarity.client.question import AnyQuestion, Rank, as_question, several
 from similarity.client.ranking import CompanyReference, Ranking
 from similarity.company import AttributeValue
 
@@ -93,9 +93,9 @@ def saved_list(name: str) -> Call[SavedList]:
     return Call("GET", path_of("lists", name), json_reader(SavedList))
 
 
-def save_list(name: str, question: Question) -> Call[SavedList]:
+def save_list(name: str, question: AnyQuestion) -> Call[SavedList]:
     """Save a query under a name, in place of an earlier one. A query with a cursor cannot be saved."""
-    body = as_json({"question": question.body()})
+    body = as_json({"question": as_question(question).body()})
     return Call("PUT", path_of("lists", name), json_reader(SavedList), body=body)
 
 

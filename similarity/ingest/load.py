@@ -207,7 +207,7 @@ def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:
 
 
 def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> set[str]:
-    """Return the ids of stored companies that no row of the file has. The id of an invalid row counts too.
+    """Return the ids of stored companies that no row of the file has, valid or not.
 
     Raises:
         InvalidInput: a row has no usable id, or (unless `force`) more than 5 % of the companies are missing.
@@ -221,18 +221,15 @@ def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, forc
     if without:
         named = "; ".join(without[:SHOWN_ROWS] + ["..."] * (len(without) > SHOWN_ROWS))
         raise InvalidInput(f"{named}; the deletes are not certain, so nothing was written: correct or remove such rows")
-    stored_ids = {
-        company.id
-        for generation in index.write_targets()
-        for batch in index.scan(generation.name)
-        for company in batch
-        if not isinstance(company, DeletedCompany)
-    }
+    batches = (batch for generation in index.write_targets() for batch in index.scan(generation.name))
+    stored_ids = {each.id for batch in batches for each in batch if not isinstance(each, DeletedCompany)}
     missing_ids = stored_ids - ids_in_file
     if len(missing_ids) > MAX_DELETED_SHARE * len(stored_ids) and not force:
+        new = sorted(ids_in_file - stored_ids)
+        added = f"; {len(new):,} of its ids are new, such as {new[0]}" if new else ""
         raise InvalidInput(
-            f"the file lacks {len(missing_ids):,} of {len(stored_ids):,} companies, more than 5 %; nothing was "
-            "written. If they should be deleted, use --force"
+            f"the file lacks {len(missing_ids):,} of {len(stored_ids):,} companies, more than 5 %, such as "
+            f"{min(missing_ids)}{added}; nothing was written. If they should be deleted, use --force"
         )
     return missing_ids
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from similarity.company import DeletedCompany, EmbeddedCompany, check_stored_id, utc_now, version_of
-from similarity.errors import IndexUnavailable, SimilarityError, UnknownGeneration
+from similarity.errors import IndexUnavailable, NoLiveGeneration, SimilarityError, UnknownGeneration
 from similarity.feedback.protocol import Forgotten, Workspace
 from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
 from similarity.index.name_hashes import ErasedCompanies, hashes_of, names_of
@@ -26,6 +26,8 @@ from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.renewed_leases import ERASE, LEASE_SECONDS, RenewedLease
 from similarity.ingest.writer_leases import WriterLease
 from similarity.search.names.index_queries import possible_ids
+from similarity.search.names.list_matching import RowMatcher
+from similarity.search.names.rows import ListedCompany
 
 DELETE_REFUSED = "not every generation accepted the delete: stop whatever writes the company, then erase it again"
 WRITTEN_AGAIN = (
@@ -70,6 +72,10 @@ def not_stored(index: CompanyIndex, company_id: str) -> str | None:
                 *index.get(generation.name, possible_ids(company_id)),
                 *index.resolve(generation.name, company_id),
             }
+    with suppress(NoLiveGeneration):
+        matcher = RowMatcher(index, index.live().name, index.attributes(), as_typed=True)
+        match = matcher.match(ListedCompany(name=company_id)) if not meant else None
+        meant |= {each.id for each in (match.company, *match.candidates) if each} if match else set()
     advice = f"; did you mean {' or '.join(sorted(meant)[:IDS_NAMED])}?" if meant else ""
     return f"no company with the id {company_id!r} is stored (ids are case-sensitive){advice}"
 

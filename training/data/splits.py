@@ -19,10 +19,12 @@ def split_by_anchor(pairs: Pairs, *, selection: int = SELECTION_ANCHORS, seed: i
         InvalidInput: there are not enough anchors, or no labelled pair to train on is left.
     """
     anchors = np.unique(pairs.left[pairs.labelled])
+    if len(anchors) < 2:
+        raise InvalidInput("some anchors are held out, but fewer than two have labels; label pairs of other anchors")
     if not 0 < selection < len(anchors):
         raise InvalidInput(
             f"{selection} selection anchors cannot be cut from {len(anchors)} anchors with labels; "
-            f"give 1 to {max(1, len(anchors) - 1)}"
+            f"give 1 to {len(anchors) - 1}"
         )
     chosen = np.random.default_rng(seed).choice(anchors, selection, replace=False)
     held_out = np.isin(pairs.left, chosen)

@@ -1,5 +1,6 @@
 // What is asked: the companies to be like, those to be unlike, and what is left out, beside the ranking.
 
+import { openAdding } from "./adding.js";
 import { byId, button, counted, el } from "./dom.js";
 import { companyLink, facts, siteLink } from "./links.js";
 import { marked } from "./reasons.js";
@@ -62,9 +63,12 @@ function anchorCard(anchor, position, several) {
     el("p", { id: `anchor-${position}`, class: "about", lang: language === "und" ? null : language, dir: "auto", tabindex: "0", role: "group",
       "aria-label": `Description of ${nameOf(anchor)}` }, wordsOf(anchor)),
     warning && el("p", { class: "tag" }, warning),
-    company && !several && el("p", { class: "note" }, provenance(anchor)),
+    company && !several && el("p", { class: "note" }, provenance(anchor), isGuess(anchor) && [" · not it? ",
+      button("Add it", () => openAdding(anchor.redirected_from), { class: "link", "aria-label": `Add ${anchor.redirected_from}` })]),
     company && !several && el("div", { id: "segments", class: "part" }));
 }
+
+const isGuess = ({ redirected_from, confidence }) => redirected_from && confidence < 1;
 
 function provenance({ company, updated_at, redirected_from, confidence }) {
   const parts = [`id ${company.id}`, `as of ${(updated_at ?? "").slice(0, 10)}`];
