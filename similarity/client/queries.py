@@ -161,6 +161,9 @@ MatchRow: TypeAlias = str | Mapping[str, str]
 """A name or a domain, or several fields: `{"name": ..., "domain": ..., "country": ...}`."""
 
 
+OF_A_PAGE = ("k", "reasons", "fields", "cursor")
+
+
 def ask(question: AnyQuestion) -> Call[Ranking]:
     """Return the ranking of `question`."""
     return Call("POST", "/similar", json_reader(Ranking), body=as_json(as_question(question).body()))
@@ -212,8 +215,12 @@ def batch(questions: Iterable[AnyQuestion]) -> Call[tuple[Ranking | Problem, ...
 
 
 def locate(reference: str, question: AnyQuestion) -> Call[LocatedCompany]:
-    """Return the place of the company `reference` in the ranking of a query, however far down, and why it is there."""
-    body = as_json({**as_question(question).body(), "company": reference})
+    """Return the place of the company `reference` in the ranking of a query, however far down, and why it is there.
+
+    What the query says of the page of hits (k, reasons, fields, cursor) does not matter.
+    """
+    asked = {name: value for name, value in as_question(question).body().items() if name not in OF_A_PAGE}
+    body = as_json({**asked, "company": reference})
     return Call("POST", "/similar/locate", json_reader(LocatedCompany), body=body)
 
 

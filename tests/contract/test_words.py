@@ -125,6 +125,13 @@ def test_the_last_word_may_be_unfinished(index: CompanyIndex, words: str) -> Non
     assert names(index, words, "peel apple") == []
 
 
+def test_the_last_word_is_whole_if_a_blank_follows_it(index: CompanyIndex, words: str) -> None:
+    assert names(index, words, "ap") == ["Apex Tools", "Apple Inc."]
+    assert names(index, words, "ap ") == names(index, words, "apple peel ") == []
+    assert sorted(names(index, words, "apple ")) == ["Apex Tools", "Apple Inc."]
+    assert names(index, words, "トヨタ ") == ["トヨタ自動車"]
+
+
 def test_words_are_found_without_their_accents_and_in_any_case(index: CompanyIndex, words: str) -> None:
     assert names(index, words, "NESTLE") == ["Nestlé S.A."]
     assert names(index, words, "nestlé") == ["Nestlé S.A."]

@@ -142,7 +142,13 @@ def test_a_list_says_what_is_new_since_the_last_look(service: Client) -> None:
         "anvils": True,
     }
     assert [each.new for each in service.lists(new=True)] == [1]
-    assert service.saved_list("shoes").question is not None
+    saved = service.saved_list("shoes").question
+    assert saved is not None
+    assert service.save_list("more shoes", saved).question == saved
+    assert service.ask(saved).hits == next(iter(service.ask_on(saved))).hits != ()
+    assert service.locate("boots", saved).company.id == "boots"
+    with pytest.raises(TypeError, match=r"'acme' is one name; give a list of questions: \['acme'\]"):
+        service.batch("acme")
 
 
 def test_a_look_may_be_at_some_hits_and_a_deleted_list_is_unknown(service: Client) -> None:

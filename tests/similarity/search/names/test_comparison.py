@@ -153,6 +153,7 @@ def test_one_letter_can_be_mistyped(name: str, typed: str) -> None:
         ("Kolonel Corp.", "Holonel"),  # a short name with another first letter
         ("Invacare Corporation", "InvoCare Limited"),  # another legal form
         ("Delta Airlines", "dalta airlnes"),
+        ("Phillips 66", "Phillips 67"),  # another number
         ("Acme", ""),
     ],
 )

@@ -89,6 +89,14 @@ COMPANIES = [
     make_embedded("2040.SR", name="Saudi Ceramic Company", attributes=SMALL),
     make_embedded("AWS.SI", name="GYP Properties Limited", attributes=MICRO),
     make_embedded("AMZN", name="Amazon.com, Inc.", description="Its segment AWS rents servers.", attributes=LARGE),
+    make_embedded("7643.T", name="Daiichi Co.,Ltd.", attributes=MICRO),
+    make_embedded("8750.T", name="Dai-ichi Life Holdings, Inc.", attributes=LARGE),
+    make_embedded("magna-1", name="Magna", country="Malaysia"),
+    make_embedded("magna-2", name="Magna", country="Chile"),
+    make_embedded("MG.TO", name="Magna International, Inc.", attributes=LARGE),
+    make_embedded("FCAU", name="Fiat Chrysler Automobiles N.V."),
+    make_embedded("TATA", name="Tata Motors Limited", description="Builds cars with Fiat.", attributes=LARGE),
+    make_embedded("PSX", name="Phillips 66", attributes=LARGE),
     make_embedded("zen", name="Zenter", description="Sold its slides to Google."),
 ]
 
@@ -285,6 +293,8 @@ def test_a_name_that_begins_as_typed_is_suggested_before_a_shorter_one() -> None
         ("CATL", "300750.SZ"),
         ("saudi aramco", "2222.SR"),
         ("AWS", "AMZN"),
+        ("Fiat", "FCAU"),
+        ("Phillips 67", "PSX"),
     ],
 )
 def test_who_may_be_meant_is_suggested_and_not_opened(resolver: Resolver, typed: str, suggested: str) -> None:
@@ -322,6 +332,8 @@ def test_a_row_that_names_the_country_is_matched_with_the_local_name(resolver: R
         ("Merck KGaA", {"MRK", "MRK.DE"}),
         ("ms", {"MS", "MSADF"}),
         ("Chase", {"CCF", "JPM"}),
+        ("Dai-ichi", {"7643.T", "8750.T"}),
+        ("Magna", {"magna-1", "magna-2", "MG.TO"}),
     ],
 )
 def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
@@ -341,6 +353,8 @@ def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
         ("ms", {"MS", "MSADF"}),
         ("TCS", {"TCS", "TCS.IL", "TCS.BO"}),
         ("apple", {"apple", "AAPL"}),
+        ("Dai-ichi", {"7643.T", "8750.T"}),
+        ("Magna", {"magna-1", "magna-2", "MG.TO"}),
     ],
 )
 def test_a_row_is_not_matched_if_another_large_company_may_be_meant(
@@ -359,6 +373,20 @@ def test_a_large_company_wins_over_a_listing_without_size_and_website(
 ) -> None:
     found = resolver.company(typed)
     assert (found.document.id, [each.id for each in found.others], found.confidence) == (opened, [other], 0.9)
+
+
+def test_a_large_company_is_found_behind_many_names_that_only_begin_with_the_word(resolver: Resolver) -> None:
+    resolver.index.upsert("first", [make_embedded(f"g{number}", name=f"Green {number}") for number in range(60)])
+    resolver.index.upsert(
+        "first",
+        [
+            make_embedded("V3U.F", name="GREE, Inc.", attributes=MICRO),
+            make_embedded("GREE", name="Gree Electric", attributes=LARGE),
+        ],
+    )
+    with pytest.raises(AmbiguousCompany) as caught:
+        resolver.company("Gree")
+    assert sorted(each.id for each in caught.value.candidates) == ["GREE", "V3U.F"]
 
 
 def test_a_ticker_warns_of_a_larger_company_whose_name_begins_its_companys_name(resolver: Resolver) -> None:
