@@ -314,9 +314,9 @@ def _parse_bool(value: object) -> bool:
     if isinstance(value, bool):
         return value
     text = clean_text(value, "deleted").casefold()
-    if text in {"", "0", "false", "no"}:
+    if text in {"", "0", "false", "f", "no", "n"}:
         return False
-    if text in {"1", "true", "yes"}:
+    if text in {"1", "true", "t", "yes", "y"}:
         return True
     raise InvalidCompany("deleted", f"{value!r:.40} is neither true nor false")
 

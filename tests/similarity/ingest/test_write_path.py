@@ -70,8 +70,9 @@ def test_an_event_time_decides_the_version() -> None:
     assert parse({"event_time": event_time}).version == version_of(event_time, now=NOW)
 
 
-def test_a_delete_needs_only_an_id() -> None:
-    parsed = parse_record({"id": "acme", "deleted": "true"}, columns=Columns(), now=NOW)
+@pytest.mark.parametrize("deleted", [True, "true", "YES", "y", "1"])
+def test_a_delete_needs_only_an_id(deleted: object) -> None:
+    parsed = parse_record({"id": "acme", "deleted": deleted}, columns=Columns(), now=NOW)
     assert parsed.change == DeletedCompany(id="acme", version=version_of(NOW, now=NOW, deleted=True))
 
 
