@@ -60,6 +60,9 @@ def test_a_typed_name_gets_its_id_and_its_verdicts_and_likes_are_about_that(own:
     own.keyboard.press("Enter")
     shown = names(own)
     own.get_by_text("found as “Heinekn”").wait_for()
+    own.get_by_role("button", name="Add Heinekn").click()
+    expect(own.get_by_role("dialog", name="Add a company").get_by_label("Name")).to_have_value("Heinekn")
+    own.keyboard.press("Escape")
     own.get_by_role("button", name=f"Accept {shown[0]}").click()
     toast(own, f"{shown[0]} accepted.")
     [verdict] = own.request.get("/feedback?anchor=heineken").json()["verdicts"]

@@ -172,6 +172,7 @@ def test_a_note_is_kept_with_its_verdict_and_shown_again(own: Any) -> None:
     own.get_by_role("button", name=f"Reject {shown[0]}").click()
     toast(own, "rejected")
     expect(row(own, shown[0]).get_by_text("Same shelves")).to_be_visible()
+    expect(row(own, shown[0]).locator(".note-button")).to_be_visible()
     own.get_by_role("button", name=f"Reject {shown[0]}").click()
     toast(own, "has no verdict now")
     expect(row(own, shown[0]).locator(".noted")).to_be_hidden()
