@@ -27,13 +27,13 @@ Command: TypeAlias = tuple[Callable[[Sequence[str]], None], str]
 
 SMALL = (
     "--nli {data}/nli --sts {data}/sts --output {runs}/{name} --model {runs}/start --batch-pairs 256 --steps 156 "
-    "--max-tokens 64 --learning-rate 1e-3 --head-learning-rate 2e-2 --evaluate-every 13 --precision bfloat16 "
+    "--max-tokens 64 --learning-rate 1e-3 --head-learning-rate 2e-2 --evaluate-every 13 --precision auto "
 )
 SHARES = "--shares 1 .01 .1 --seeds 1 2 3 "
 BERT = (
     "--nli {data}/nli --sts {data}/sts --output {runs}/{name} --model pause-base --frozen-layers 10 --pairs 60000 "
     "--steps 900 --batch-pairs 32 --labelled-share .75 --learning-rate 2e-4 --head-learning-rate 2e-3 --max-tokens 32 "
-    "--evaluate-every 60 --precision bfloat16 --seeds 1 2 3 "
+    "--evaluate-every 60 --precision auto --seeds 1 2 3 "
 )
 JUDGED = (
     "--judged {data}/judged --companies {data}/companies.jsonl.gz --output {runs}/label-efficiency "
