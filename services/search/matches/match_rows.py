@@ -31,6 +31,7 @@ TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")
 """A ticker after a name, as news articles write it: (NASDAQ: PEP)."""
 BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
 """A ticker without its exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
+WRITTEN_LIKE_ID = re.compile(r"[A-Z0-9][A-Z0-9.-]{0,9}")
 BETWEEN_WORDS = re.compile(r"(?:\s|…|\.{3,}+)++")
 """Blanks, or the dots that a table of a PDF has between a name and a figure."""
 FIGURE = re.compile(r"[\d.,]*\d%?|")
@@ -148,7 +149,8 @@ def rows_of_lines(raw: bytes) -> ListRows:
     """Return a row for each line that is not blank: a name, a website, or both, separated by tabs.
 
     A leading number ("1. Delta"), a ticker in brackets at the end, and a first line that only names columns are left
-    out. A line that names several columns makes the text a table (`rows_of_table`).
+    out. Below a first line that names a column of ids, the lines are ids. A line that names several columns makes the
+    text a table (`rows_of_table`).
 
     Raises:
         Problem: the text cannot be read, or there are no lines or too many.
@@ -164,9 +166,12 @@ def rows_of_lines(raw: bytes) -> ListRows:
         raise _invalid(f"the text is not UTF-8 (character {error.start}); save it as UTF-8") from None
     numbered = enumerate(io.StringIO(text, newline=None), 1)
     lines = list(islice(((number, line) for number, line in numbered if line.strip()), MAX_ROWS + 2))  # a header, too
-    if len(lines) > 1 and _names_columns(lines[0][1]):
+    are_ids = len(lines) > 1 and _begin_with_ids([line.strip() for _, line in lines])
+    if are_ids or (len(lines) > 1 and _names_columns(lines[0][1])):
         del lines[0]
     _check_count(lines)
+    if are_ids:
+        return ListRows([_list_row(number, {"id": line.strip()}) for number, line in lines])
     return ListRows([_row_of_line(number, line) for number, line in lines])
 
 
@@ -208,6 +213,12 @@ def _names_columns(line: str) -> bool:
     fields = [_field_of(cell) for cell in cells]
     is_sure = len(cells) > 1 or not ALSO_NAMES.issuperset(map(column_key, cells))
     return is_sure and all(fields) and not IDENTIFYING.isdisjoint(fields)
+
+
+def _begin_with_ids(lines: Sequence[str]) -> bool:
+    """Return whether the first line names a column of ids. "Symbol" may be a company: then ids must follow it."""
+    is_sure = column_key(lines[0]) not in ALSO_NAMES
+    return _field_of(lines[0]) == "id" and (is_sure or all(map(WRITTEN_LIKE_ID.fullmatch, lines[1:])))
 
 
 def _encodable(name: str) -> str:

@@ -18,7 +18,7 @@ const KEYS = [
   { keys: ["k", "ArrowUp"], shown: "k ↑", words: "Previous company", act: () => moveRow(-1), isHeld: true },
   { keys: ["a"], shown: "a", words: "Accept: it is a competitor", act: onRow(({ hit }) => accept(hit)) },
   { keys: ["r"], shown: "r", words: "Reject: it is not", act: onRow(({ hit }) => reject(hit)) },
-  { keys: ["n"], shown: "n", words: "Note with the verdict; in the Excel file, too", act: onRow(({ hit }) => editNote(hit)) },
+  { keys: ["n"], shown: "n", words: "Note with the verdict", act: onRow(({ hit }) => editNote(hit)) },
   { keys: ["x"], shown: "x", words: "Select it, to judge several at once", act: onRow(toggleTick) },
   { keys: ["u"], shown: "u", words: "Undo the last verdict", act: undo },
   { keys: ["+", "="], shown: "+", words: "Look for more like it, too", act: onRow(({ hit }) => addAnchor(hit.company.id)) },

@@ -111,6 +111,11 @@ def with_ids(index: CompanyIndex, generation: str, ids: Sequence[str]) -> list[C
     return [by_id[company_id].company for company_id in ids if company_id in by_id]
 
 
+def with_id_in_capitals(index: CompanyIndex, generation: str, name: str) -> list[Company]:
+    """Return the company whose id is `name` in capitals, as a list; "M&S" does not mean the id MS."""
+    return with_ids(index, generation, possible_ids(name)[:1]) if "&" not in name else []
+
+
 def with_words(index: CompanyIndex, generation: str, query: str) -> dict[str, Company]:
     """Return the companies whose names, domains or texts have the words of `query`, by id, best matches first."""
     found = index.find(generation, query, limit=MAX_FOUND)

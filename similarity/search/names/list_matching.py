@@ -42,6 +42,7 @@ from similarity.search.names.index_queries import (
     shorter_queries,
     similar_tickers,
     split_queries,
+    with_id_in_capitals,
     with_ids,
     with_website_name,
     with_words,
@@ -49,10 +50,10 @@ from similarity.search.names.index_queries import (
 from similarity.search.names.namesakes import (
     as_large,
     begun_by,
+    differ,
     has_only_country_after,
     is_bare,
     is_larger,
-    is_same_company,
     is_unlikely,
     larger_meant,
     largest_or_only,
@@ -66,7 +67,11 @@ from similarity.search.names.rows import (
     is_named,
     not_as_id,
     of_country,
+    only_a_part,
+    only_websites,
+    part_of_a_group,
     several,
+    with_another_website,
     with_country,
     without_page,
 )
@@ -117,10 +122,7 @@ class RowMatcher:
         if match.how is not How.DOMAIN and countries_differ(row.country, match.company.country):
             return contradicted(row, match.company, self._find(core_of(row.name)).values(), self.schema)
         if match.how is not How.DOMAIN and has_another_website(row, match.company):
-            return Match(
-                candidates=(match.company,),
-                miss=f"no company has both; {match.company.name!r} has another website, {match.company.domain}",
-            )
+            return with_another_website(match.company)
         larger = self.larger_meant(row.name, match.company, match.how) if self.seconds_left() > 0 else ()
         if larger and not self.as_typed:
             return contested(row, match.company, larger)
@@ -136,6 +138,8 @@ class RowMatcher:
     def larger_meant(self, name: str, company: Company, how: How) -> tuple[Company, ...]:
         """Return the larger companies that `name` may mean instead of `company` (see `namesakes.larger_meant`)."""
         likely = with_website_name(self.index, self.generation, core_of(name)) if how is How.ID else ()
+        if is_bare(company, self.schema):
+            likely = (*likely, *likely_listings(self.index, self.generation, name, self.schema))
         return larger_meant(name, company, how, self._find, self.schema, likely=likely)
 
     def _match(self, row: ListedCompany) -> Match:
@@ -146,9 +150,13 @@ class RowMatcher:
         if by_domain and by_domain.company and by_name is None and row.name and not is_named(by_domain.company, row):
             by_name = self._by_id(row) or (self._by_similar_name(row) if self.seconds_left() > 0 else None)
         pair = [match.company for match in (by_domain, by_name) if match and match.company]
-        if len(pair) == 2 and self._differ(*pair):
+        if len(pair) == 2 and differ(self.index, self.generation, *pair):
             reason = "the domain belongs to one company and the name to another; correct one of them"
             return Match(candidates=tuple(pair), miss=reason)
+        by_id = self._by_id(row) if row.name.isupper() and not (by_domain or self.as_typed) else None
+        both = [match.company for match in (by_id, by_name) if match and match.company]
+        if len(both) == 2 and differ(self.index, self.generation, *both):  # COIN is the id of Coinbase, and a name
+            return self._choose(both, row, How.ID, f"have the id or the name {row.name!r}")
         exact = by_domain or by_name or self._by_id(row)
         if exact is not None:
             return exact
@@ -215,14 +223,13 @@ class RowMatcher:
         words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
         similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
         misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
-        if misspelled:
+        if misspelled:  # "Goog" is one letter from Gogo, and the id of Alphabet
+            misspelled += with_id_in_capitals(self.index, self.generation, row.name)
             return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
         found |= {company.id: company for company in similar}
         by_website = with_website_name(self.index, self.generation, core)
-        if by_website:  # wrong too often to be chosen without a check by a person
-            problem = f"no company has that name; {by_website[0].name!r} has such a website"
-            candidates = (*by_website, *most_similar(core, found.values(), self.schema))
-            return Match(candidates=candidates, miss=f"{problem}: choose it, or give the website", is_described=True)
+        if by_website:
+            return only_websites(by_website, most_similar(core, found.values(), self.schema))
         for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
@@ -230,7 +237,12 @@ class RowMatcher:
         tickers = listed_as(self.index, self.generation, row.name)
         if has_more:
             found |= {each.id: each for each in self.index.find(self.generation, core, limit=MAX_MENTIONING)}
-        return no_match(core, found.values(), self.schema, further=[*classes, *largest_first(tickers, self.schema)])
+        further = [
+            *with_id_in_capitals(self.index, self.generation, row.name),
+            *classes,
+            *largest_first(tickers, self.schema),
+        ]
+        return no_match(core, found.values(), self.schema, further=further)
 
     def _find(self, query: str) -> dict[str, Company]:
         return with_words(self.index, self.generation, query)
@@ -238,9 +250,9 @@ class RowMatcher:
     def _by_short_name(
         self, row: ListedCompany, core: str, found: dict[str, Company], cores: dict[str, list[str]]
     ) -> Match | None:
-        """Return the match of a name that is a part of a company's name, the name of its website, its id or ticker.
+        """Return the match of a part of a company's name, of the name of its website, its id or ticker, or None.
 
-        `found`: companies found by words of the name. None if no company fits. In a list, "Cash" is not tried as an id.
+        `found`: companies found by words of the name. In a list, "Cash" is not tried as an id.
         """
         fitting: dict[str, tuple[Company, How]] = {}
         possible = [] if country_code(core) else found.values()  # "Hong Kong" alone is a place
@@ -271,12 +283,9 @@ class RowMatcher:
         is_local = has_only_country_after(core, match.company) and not self.schema.is_prominent(match.company)
         is_abroad = is_local and not is_same_country(match.company.country, row.country)
         if how in (How.PREFIX, How.WEBSITE_NAME) and is_abroad:
-            problem = f"{row.name!r} may mean the group of {match.company.name!r}, which is not here under that name"
-            reason = f"{problem}; choose {match.company.id} if it is meant, or add the group"
-            return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
+            return part_of_a_group(row, match.company, companies)
         if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
-            reason = f"{row.name!r} is only a part of the name of {match.company.name!r}; give more of the name"
-            return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
+            return only_a_part(row, match.company, companies)
         named = (each for each in found.values() if contains_core(core, cores[each.id]) or each.id in fitting)
         others = as_large(named, match.company, core, self.schema) if self.as_typed else ()
         return replace(match, how=how if len(companies) == 1 else How.SIZE, others=others)
@@ -300,8 +309,7 @@ class RowMatcher:
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
         """Return the match with the only one of `companies`; if some are in the row's country, only these count.
 
-        If there are several and `as_typed` is true, the clearly largest is chosen. Otherwise all of them are
-        candidates. `predicate` completes the reason "<count> companies ...".
+        Of several, the clearly largest is chosen if `as_typed`; `predicate` completes "<count> companies ...".
         """
         companies = of_country(companies, row)
         if len(companies) == 1:
@@ -329,17 +337,13 @@ class RowMatcher:
         here = [each for each in longer if not countries_differ(row.country, each.country)]
         if is_word and self.schema.is_prominent(match.company):
             return replace(match, others=as_large([*companies, *here], match.company, core_of(row.name), self.schema))
-        if self.as_typed and is_word:
+        if is_word:
             here += likely_listings(self.index, self.generation, row.name, self.schema)
         larger = [each for each in here if is_larger(each, match.company, self.schema)]
         is_weak = is_word or (self.as_typed and is_bare(match.company, self.schema))
         if not larger or self.schema.is_prominent(match.company) or not is_weak:
             return match
         return contested(row, match.company, larger)
-
-    def _differ(self, one: Company, other: Company) -> bool:
-        shared = widely_shared_domains(self.index, self.generation, map(Identity.of, (one, other)))
-        return not is_same_company(one, other, widely_shared=shared)
 
     def _is_prominent(self, company: Company) -> bool:
         """Return whether `company` is prominent; False unless `as_typed`."""

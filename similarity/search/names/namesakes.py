@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
+from similarity.index.protocol import CompanyIndex
 from similarity.preparation.masking import GROUP_WORDS
 from similarity.search.countries import country_code, is_same_country
-from similarity.search.duplicates import SHARED_HOSTS
+from similarity.search.duplicates import SHARED_HOSTS, Identity, widely_shared_domains
 from similarity.search.errors import with_name
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.comparison import (
@@ -76,6 +77,10 @@ def choose_namesake(
     longer = begun_by(core, found, schema)
     if chosen is None:
         return NamesakeChoice(None, tuple({each.id: each for each in (*larger, *exact, *longer)}.values()))
+    records = (each for each in found if is_same_company(each, chosen, widely_shared=widely_shared))
+    prominent = [each for each in records if schema.is_prominent(each)]
+    if prominent and not schema.is_prominent(chosen):  # the start-up Coinbase, and Coinbase Global, Inc.
+        chosen = largest_first(prominent, schema)[0]
     others = [
         each
         for each in (*exact, *namesakes)
@@ -202,6 +207,12 @@ def is_same_company(one: Company, other: Company, *, widely_shared: Collection[s
     if one.domain and one.domain == other.domain:
         return has_same_name or (one.domain not in SHARED_HOSTS and one.domain not in widely_shared)
     return has_same_name and is_same_country(one.country, other.country) and not (one.domain and other.domain)
+
+
+def differ(index: CompanyIndex, generation: str, one: Company, other: Company) -> bool:
+    """Return whether two records are of different companies."""
+    shared = widely_shared_domains(index, generation, map(Identity.of, (one, other)))
+    return not is_same_company(one, other, widely_shared=shared)
 
 
 def is_bare(company: Company, schema: AttributeSchema) -> bool:

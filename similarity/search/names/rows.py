@@ -128,6 +128,32 @@ def several(companies: Sequence[Company], problem: str) -> Match:
     return Match(candidates=tuple(companies), miss=f"{count} companies {problem}", is_contested=True)
 
 
+def with_another_website(company: Company) -> Match:
+    """Return the miss of a row with a name of `company`, but the website of nobody or another."""
+    reason = f"no company has both; {company.name!r} has another website, {company.domain}"
+    return Match(candidates=(company,), miss=reason)
+
+
+def only_websites(companies: Sequence[Company], similar: Sequence[Company]) -> Match:
+    """Return the miss of a name that only websites have: wrong too often to be chosen without a check by a person."""
+    problem = f"no company has that name; {companies[0].name!r} has such a website"
+    candidates = tuple({each.id: each for each in (*companies, *similar)}.values())
+    return Match(candidates=candidates, miss=f"{problem}: choose it, or give the website", is_described=True)
+
+
+def only_a_part(row: ListedCompany, company: Company, companies: Sequence[Company]) -> Match:
+    """Return the miss of a row that is too small a part of the name of `company`, one of the fitting `companies`."""
+    reason = f"{row.name!r} is only a part of the name of {company.name!r}; give more of the name"
+    return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
+
+
+def part_of_a_group(row: ListedCompany, company: Company, companies: Sequence[Company]) -> Match:
+    """Return the miss of a row that may mean the group of `company`, one of the fitting `companies`."""
+    problem = f"{row.name!r} may mean the group of {company.name!r}, which is not here under that name"
+    reason = f"{problem}; choose {company.id} if it is meant, or add the group"
+    return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
+
+
 def not_as_id(name: str) -> str:
     """Return a reference that the index resolves as a domain, name or alias, but not as an id.
 
