@@ -61,7 +61,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.opening import open_index
 from similarity.ingest.file_columns import KnownAttributes
-from similarity.ingest.records import Columns
+from similarity.ingest.records import UNUSED, Columns
 from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
 from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
 
@@ -226,7 +226,7 @@ def renamed_columns(columns: Columns) -> str:
     """Return the options of the command line that name the columns which are not called like their fields."""
     kinds = (("--column", columns.fields), ("--attribute", columns.attributes))
     pairs = [(kind, name, column) for kind, each in kinds for name, column in each.items() if name != column]
-    return "".join(f" {kind} {shlex.quote(f'{name}={column}')}" for kind, name, column in pairs)
+    return "".join(f" {kind} {shlex.quote(f'{name}={column}'.rstrip(UNUSED))}" for kind, name, column in pairs)
 
 
 def promote_and_measure(options: StreamOptions, environ: Mapping[str, str]) -> Progress | None:

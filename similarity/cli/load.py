@@ -160,6 +160,8 @@ def _load(
         stats = work.index.stats(generation.name)
     # The companies that the file lacks are deleted last, after the companies that its rows delete.
     _print_report(report, rejected, stats, promoted=promoted, missing=deleted[len(deleted) - report.missing :])
+    if sync and report.stay_deleted:
+        fail("the index does not hold every company of the file; see the warning")
     if rejected.count:
         if not (is_first and promoted):
             fail(rejected.summary)
@@ -263,6 +265,14 @@ def _print_report(
         typer.echo(
             f"{superseded:,} superseded: the index holds a newer version of these companies, so their rows changed "
             "nothing. A version is the event_time or, without one, the time of the load"
+        )
+    if stays := report.stay_deleted:
+        typer.echo(
+            printable(
+                f"warning: {len(stays):,} of them were deleted after their event_time, and stay deleted: "
+                f"{_examples(stays[:SHOWN_DELETED], len(stays))}. To have them again, load them without their times "
+                "(--column event_time=)"
+            )
         )
     for note in report.notes:
         typer.echo(printable(note))

@@ -30,6 +30,7 @@ MISSING = frozenset(
     #unknown! #external! #timeout! #python!
     """.split()
 )
+NA_IS_MISSING = frozenset({"aliases", "tags", "industry", "domain", "description", "event_time", "deleted"})
 MAX_BITS = 10_000
 """Limit of a whole number that becomes text, in bits; Python refuses to convert much longer ones."""
 NUMBER_EXAMPLES = "12500, 12,500 or 12.5"
@@ -96,7 +97,9 @@ def clean_text(value: object, field_name: str) -> str:
     text = normalized("NFC", str(value)).strip()
     if field_name == "id":
         return text
-    return "" if text.casefold() in MISSING or text == "NaT" else without_markup(text)  # NAT is a ticker
+    is_missing = text.casefold() in MISSING or text == "NaT"  # NAT is a ticker
+    # R writes NA, which is also Namibia and may be a name.
+    return "" if is_missing or (text == "NA" and field_name in NA_IS_MISSING) else without_markup(text)
 
 
 def clean_list(value: object, field_name: str) -> tuple[str, ...]:

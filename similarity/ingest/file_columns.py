@@ -19,6 +19,7 @@ from similarity.ingest.records import (
     FIELD_SYNONYMS,
     OPTIONAL_FIELDS,
     REQUIRED,
+    UNUSED,
     Columns,
     column_key,
     column_names_of,
@@ -185,6 +186,8 @@ def match_columns(
     fields: dict[str, str] = {}
     for name in (*COMPANY_FIELDS, *FIELD_SYNONYMS):
         synonym = FIELD_SYNONYMS.get(name, name)
+        if columns.fields.get(name) == UNUSED:
+            continue
         if name in columns.fields:
             fields[name] = _named(columns.fields[name], existing, option("column", synonym))
         elif synonym == name or synonym not in columns.fields:
@@ -206,7 +209,8 @@ def match_columns(
             attributes.setdefault(name, column)
     return FileColumns(
         columns=Columns(
-            fields=_renamed(fields, columns.fields),
+            fields=_renamed(fields, columns.fields)
+            | {name: UNUSED for name, column in columns.fields.items() if column == UNUSED},
             attributes=attributes,
             schema=known.schema.updated(columns.schema),
         ),

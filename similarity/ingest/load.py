@@ -64,7 +64,8 @@ class LoadReport:
     values of accepted companies; `ambiguous_values`, which were kept but may mean something else, such as "1.200";
     `thousands_commas`, values such as "1,234"; `removed_values`, companies that lost a value because their row has no
     column for it; `lost_to_invalid_values`, companies that lost a value because the new one is invalid.
-    `decimal_commas`: one number of each field that has decimal commas. `notes`: remarks on the file.
+    `stay_deleted`: ids of rows that are older than the delete of their company. `decimal_commas`: one number of each
+    field that has decimal commas. `notes`: remarks on the file.
     """
 
     rows: int = 0
@@ -75,6 +76,7 @@ class LoadReport:
     thousands_commas: Counter[str] = field(default_factory=Counter)
     removed_values: Counter[str] = field(default_factory=Counter)
     lost_to_invalid_values: Counter[str] = field(default_factory=Counter)
+    stay_deleted: list[str] = field(default_factory=list)
     deleted: int = 0
     missing: int = 0
     failed_deletes: int = 0
@@ -186,9 +188,8 @@ def load_file(
 def _unknown_deletes(index: CompanyIndex, changes: Sequence[Change]) -> list[str]:
     """Return the ids that `changes` delete although no company has them; they may be misspelled."""
     ids = [change.id for change in changes if isinstance(change, DeletedCompany)]
-    # The oldest generation: a newer one may be a candidate that is still being filled.
-    known = index.get(index.write_targets()[0].name, ids) if ids else {}
-    return [company_id for company_id in ids if company_id not in known]
+    known = index.get(index.write_targets()[0].name, ids) if ids else {}  # a newer one may still be filled
+    return [each for each in ids if each not in known]
 
 
 def _problem(row: Row, columns: Columns, now: datetime) -> str:
@@ -307,6 +308,8 @@ def _load_rows(
             before = stored[change.id].company
             report.removed_values.update(removed_fields(before, change.company, row.record, columns))
             report.lost_to_invalid_values.update(lost_to_invalid_values(before, parsed))
+        if result.outcome is WriteOutcome.SUPERSEDED and not isinstance(change, DeletedCompany):
+            report.stay_deleted += [change.id] * (change.id not in stored)
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
     return list(zip(changes, results, strict=True))

@@ -33,6 +33,7 @@ Record: TypeAlias = Mapping[str, object]
 REQUIRED = ("id", "name", "description")
 TEXT_FIELDS = (*REQUIRED, "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
+UNUSED = "\0"  # the column of a field that is left out (`--column event_time=`): no file has it
 OPTIONAL_FIELDS = (*LIST_FIELDS, "domain", "country", "industry")
 COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
 # The second column to try if the column named like the field is missing or empty.
@@ -80,7 +81,7 @@ class Columns:
 
     @classmethod
     def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str], size: str = "") -> "Columns":
-        """Parse options of the forms FIELD=COLUMN and NAME[:TYPE][=COLUMN].
+        """Parse options of the forms FIELD=COLUMN (FIELD= leaves the field out) and NAME[:TYPE][=COLUMN].
 
         TYPE is `number`, `ordinal=LOW,...,HIGH`, or `text`, which withdraws the type that an index has declared.
         `size`: the name of the attribute that is the size of a company.
@@ -91,13 +92,12 @@ class Columns:
         fields: dict[str, str] = {}
         for pair in columns:
             name, equals, column = pair.partition("=")
-            if not (name and equals and column):
+            if not (name and equals and (column or name not in REQUIRED)):
                 raise InvalidInput(f"--column {pair!r} must read FIELD=COLUMN, for example --column id=ticker")
             name = FIELD_SYNONYMS.get(name, name)
             if name not in COMPANY_FIELDS:
-                known = ", ".join(COMPANY_FIELDS)
-                raise InvalidInput(f"--column {pair!r}: there is no field {name!r}; the fields are {known}")
-            fields[name] = column
+                raise InvalidInput(f"--column {pair!r}: no field {name!r}; the fields are {', '.join(COMPANY_FIELDS)}")
+            fields[name] = column or UNUSED
         named: dict[str, str] = {}
         types: dict[str, AttributeType | None] = {}
         for pair in attributes:
@@ -213,6 +213,8 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         InvalidCompany: the record breaks a rule; the message names the field.
     """
     text = {name: clean_text(columns.value(record, name), name) for name in TEXT_FIELDS}
+    if text["country"] == "NA" and sum(value == "NA" for value in record.values()) > 1:  # as R writes it: not Namibia
+        text["country"] = ""
     deleted = _parse_bool(columns.value(record, "deleted"))
     event_time = _event_time(columns.value(record, "event_time"))
     version = version_of(event_time or now, now=now, deleted=deleted)

@@ -98,7 +98,15 @@ def _key(text: str) -> str:
 
 def _spellings_of() -> dict[str, tuple[str, ...]]:
     lines = (tuple(" ".join(each.split()) for each in line.split("|")) for line in _SPELLINGS.split(";"))
-    return {spelt[0]: spelt for spelt in lines}
+    return {spelt[0]: (*spelt, *(other for each in spelt for other in _other_forms(each))) for spelt in lines}
+
+
+def _other_forms(spelling: str) -> tuple[str, ...]:
+    """Return "U.S." and "U.S" for "US", and "The Netherlands" for "Netherlands"."""
+    if spelling.isupper() and len(spelling) <= 3:
+        dotted = ".".join(spelling)
+        return f"{dotted}.", dotted
+    return (f"The {spelling}",)
 
 
 _SPELLINGS_OF = _spellings_of()

@@ -17,9 +17,9 @@ def with_countries(index: CompanyIndex, generation: str, filters: Sequence[Field
     values = {value for each in filters if each.field == "country" for value in (*each.any_of, *each.none_of)}
     codes = {value: country_code(value) for value in values}
     one_of_each = {code: value for value, code in codes.items() if code}
-    looked_up = [spelling for value in one_of_each.values() for spelling in spellings(value)]
+    looked_up = [*values, *(spelling for value in one_of_each.values() for spelling in spellings(value))]
     held: dict[str, list[str]] = {}
-    for value in index.field_values(generation, "country", looked_up) if looked_up else []:
+    for value in index.field_values(generation, "country", looked_up) if one_of_each else []:
         held.setdefault(country_code(value), []).append(value)
 
     def spelt(values: Sequence[str]) -> tuple[str, ...]:

@@ -133,6 +133,17 @@ def test_a_sync_deletes_what_the_snapshot_lacks(loader: Loader) -> None:
     assert len(loader.ids()) == 40  # the tombstone stays
 
 
+def test_a_company_that_a_sync_deleted_comes_back_without_its_old_time(loader: Loader) -> None:
+    timed = [record(f"c{number}", event_time="2024-01-01T00:00:00Z") for number in range(40)]
+    loader.load(timed, sync=True)
+    loader.load(timed[:39], sync=True)
+    report = loader.load(timed, sync=True)
+    assert (report.stay_deleted, loader.companies()) == (["c39"], 39)
+    loader.columns = Columns.from_pairs(["event_time="], [])
+    report = loader.load(timed, sync=True)
+    assert (report.stay_deleted, loader.companies()) == ([], 40)
+
+
 def test_ids_to_delete_that_no_company_has_are_named(loader: Loader) -> None:
     loader.load(many(2))
     report = loader.load([{"id": name, "deleted": True} for name in ("c001", "typo")])

@@ -70,6 +70,14 @@ def test_an_event_time_decides_the_version() -> None:
     assert parse({"event_time": event_time}).version == version_of(event_time, now=NOW)
 
 
+def test_what_r_writes_for_missing_values_is_missing() -> None:
+    of_r = parse({"country": "NA", "industry": "NA", "tags": "NA", "aliases": ["NA", "Acme"], "domain": "NA"})
+    assert (of_r.company.country, of_r.company.industry, of_r.company.tags) == ("", "", ())
+    assert (of_r.company.aliases, of_r.company.domain) == (("Acme",), "")
+    assert parse({"country": "NA"}).company.country == "NA"  # Namibia
+    assert parse({"name": "NA"}).company.name == "NA"
+
+
 @pytest.mark.parametrize("deleted", [True, "true", "YES", "y", "1"])
 def test_a_delete_needs_only_an_id(deleted: object) -> None:
     parsed = parse_record({"id": "acme", "deleted": deleted}, columns=Columns(), now=NOW)
@@ -398,7 +406,7 @@ def test_a_website_may_be_in_a_column_of_any_name() -> None:
 
 
 def test_a_column_of_a_field_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="there is no field 'sector'; the fields are id, name"):
+    with pytest.raises(InvalidInput, match="no field 'sector'; the fields are id, name"):
         Columns.from_pairs(["sector=industry_group"], [])
 
 

@@ -15,7 +15,8 @@ class Values:
 
     def field_values(self, generation: str, field: str, among: Collection[str]) -> list[str]:
         self.asked += 1
-        return [value for value in ("united states", "usa", "germany") if value in {each.casefold() for each in among}]
+        held = ("united states", "usa", "germany", "u.k.", "the netherlands")
+        return [value for value in held if value in {each.casefold() for each in among}]
 
 
 def test_values_become_the_spellings_that_companies_have_with_one_question_to_the_index() -> None:
@@ -30,5 +31,8 @@ def test_values_become_the_spellings_that_companies_have_with_one_question_to_th
     assert second.any_of == ("united states", "usa", "France")
     assert tags == filters[2]
     assert index.asked == 1
+    [british] = with_countries(index, "g", [FieldFilter(field="country", any_of=("UK", "Holland"), none_of=("u.k.",))])
+    assert (british.any_of, british.none_of) == (("u.k.", "the netherlands"), ("u.k.",))
+    index.asked = 1
     with_countries(index, "g", [filters[2]])
     assert index.asked == 1
