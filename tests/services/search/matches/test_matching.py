@@ -292,6 +292,19 @@ def test_a_damaged_or_too_long_line_costs_that_line(client: TestClient) -> None:
     assert rows[2]["id"] == "cola"
 
 
+@pytest.mark.parametrize(
+    ("lines", "ids"),
+    [
+        ("Ticker\nAAPL\nCoke\nNOPE\n", ["AAPL", "Coke", None]),
+        ("symbol\nAAPL\nNOPE\n", ["AAPL", None]),
+        ("symbol\nApple Inc.\n", [None, "AAPL"]),  # it may be a company
+    ],
+)
+def test_pasted_lines_below_a_heading_of_ids_are_ids(client: TestClient, lines: str, ids: list[str | None]) -> None:
+    answer = send(client, lines.encode(), "text/plain").json()
+    assert [row["id"] for row in answer["rows"]] == ids
+
+
 def test_pasted_lines_are_names_websites_or_both(client: TestClient) -> None:
     lines = "Coke\n\nhttps://coca-cola.com/\nGlobex, Inc.\tmore\nx\tdelta.gr\nbooking.com\n"
     answer = send(client, lines.encode(), "text/plain").json()

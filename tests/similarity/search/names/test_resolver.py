@@ -97,6 +97,10 @@ COMPANIES = [
     make_embedded("FCAU", name="Fiat Chrysler Automobiles N.V."),
     make_embedded("TATA", name="Tata Motors Limited", description="Builds cars with Fiat.", attributes=LARGE),
     make_embedded("PSX", name="Phillips 66", attributes=LARGE),
+    make_embedded("yc-coin", name="Coin", domain="coin.org"),
+    make_embedded("COIN", name="Coinbase Global, Inc.", domain="coinbase.com", attributes=LARGE),
+    make_embedded("yc-base", name="Coinbase", domain="coinbase.com"),
+    make_embedded("GOGO", name="Gogo Inc.", attributes=SMALL),
     make_embedded("zen", name="Zenter", description="Sold its slides to Google."),
 ]
 
@@ -355,6 +359,10 @@ def test_a_small_company_is_not_opened_if_a_larger_one_may_be_meant(
         ("apple", {"apple", "AAPL"}),
         ("Dai-ichi", {"7643.T", "8750.T"}),
         ("Magna", {"magna-1", "magna-2", "MG.TO"}),
+        ("COIN", {"yc-coin", "COIN"}),
+        ("BABA", {"03012.KL", "BABA.BA"}),
+        ("AZN", {"AZN.V", "AZN.L"}),
+        ("Goog", {"GOGO", "GOOG"}),
     ],
 )
 def test_a_row_is_not_matched_if_another_large_company_may_be_meant(
@@ -387,6 +395,11 @@ def test_a_large_company_is_found_behind_many_names_that_only_begin_with_the_wor
     with pytest.raises(AmbiguousCompany) as caught:
         resolver.company("Gree")
     assert sorted(each.id for each in caught.value.candidates) == ["GREE", "V3U.F"]
+
+
+def test_of_two_records_of_one_company_the_large_one_is_opened(resolver: Resolver) -> None:
+    found = resolver.company("coinbase")
+    assert (found.document.company.id, found.others) == ("COIN", ())
 
 
 def test_a_ticker_warns_of_a_larger_company_whose_name_begins_its_companys_name(resolver: Resolver) -> None:
