@@ -199,6 +199,7 @@ class ElasticWorkspace:
                 for hit in self._indices.listed("list")
                 if (hit["_source"]["name"] in renamed) is is_renamed
             ):
+                companies.require()
                 saved = mapping.list_of(hit["_source"])
                 cleaned, found = forgetting.forgotten_list(saved, companies, renamed)
                 if cleaned is saved and hit["_id"] in written:
@@ -206,7 +207,7 @@ class ElasticWorkspace:
                 if cleaned is None:
                     is_written = self._remove(hit)
                 elif cleaned.name != saved.name:
-                    is_written = not has_conflict and self._rename(hit, cleaned)
+                    is_written = not has_conflict and self._rename(hit, cleaned, companies)
                 else:
                     is_written = self._indices.replace(self._indices.lists, hit, mapping.list_source(cleaned))
                 if is_written:
@@ -227,30 +228,31 @@ class ElasticWorkspace:
         self._indices.remove_looks(hit["_source"]["name"])
         return True
 
-    def _rename(self, hit: Mapping[str, Any], renamed: SavedList) -> bool:
+    def _rename(self, hit: Mapping[str, Any], renamed: SavedList, companies: ErasedCompanies) -> bool:
         """Rename the list of a hit and its looks. Returns False if the lists must be searched again.
 
-        One process at a time erases (the lease ERASE). If it is interrupted, a second call completes the work: a list
-        of the new name is written only if there is none, and never over another. It is deleted again if a user changed
-        or removed the list of the old name meanwhile.
+        The new list is written and the old one deleted in one request, which a kill of this process does not divide. If
+        a user has changed or removed the old list meanwhile, the new one is deleted again.
         """
         name, key = hit["_source"]["name"], document_id("list", renamed.name)
         existing = self._indices.hit(key)
         if existing is not None and existing["_seq_no"] < hit["_seq_no"]:  # of a call that was interrupted earlier
             self._indices.delete(key, **unchanged(existing))
             return False
-        created = None if existing else self._write(key, mapping.list_source(renamed), op_type="create")
-        if existing is None and created is None:
-            return False
         for look in self._indices.listed("look", name=[name]):
             look_key = document_id("look", renamed.name, look["_source"]["user"])
             self._write(look_key, {**look["_source"], "name": renamed.name})
-        if self._indices.delete(hit["_id"], **unchanged(hit)):
-            self._indices.remove_looks(name)
-            return created is not None
-        if created is not None and self._indices.delete(key, **unchanged(created)):
+        companies.require()
+        if existing is not None:
+            if self._indices.delete(hit["_id"], **unchanged(hit)):
+                self._indices.remove_looks(name)
+            return False
+        created, is_deleted = self._indices.move(hit, key, mapping.list_source(renamed))
+        if created is not None and not is_deleted and self._indices.delete(key, **unchanged(created)):
             self._indices.remove_looks(renamed.name)
-        return False
+        if is_deleted:
+            self._indices.remove_looks(name)
+        return created is not None and is_deleted
 
     def _is_erased(self, since: str | None) -> bool:
         """Return whether an erasure began to search after the mark `since`."""

@@ -96,6 +96,22 @@ class WorkspaceIndices:
             client = self.cluster.client.options(ignore_status=(NOT_FOUND, CONFLICT))
             return client.delete(index=self.lists, id=key, **parameters).meta.status not in {NOT_FOUND, CONFLICT}
 
+    def move(self, hit: Mapping[str, Any], key: str, source: Body) -> tuple[Mapping[str, Any] | None, bool]:
+        """Write a new list `key` and delete the list of a hit, if that is unchanged, in one request that is sent once.
+
+        Returns the new list as a hit, None if there was one already, and whether the other was deleted.
+        """
+        old = {"_id": hit["_id"], **unchanged(hit)}
+        with self.cluster.explained():
+            answer = self.cluster.client.bulk(
+                index=self.lists, operations=[{"create": {"_id": key}}, source, {"delete": old}]
+            )
+        created, deleted = answer["items"][0]["create"], answer["items"][1]["delete"]
+        for item in (created, deleted):
+            if item["status"] not in {200, 201, NOT_FOUND, CONFLICT}:
+                raise self.cluster.problem(item["status"], item["error"])
+        return created if created["status"] == 201 else None, deleted["status"] == 200
+
     def remove_looks(self, name: str) -> None:
         """Delete all looks at a list."""
         while looks := list(self.listed("look", name=[name])):

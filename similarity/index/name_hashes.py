@@ -67,6 +67,7 @@ class ErasedCompanies:
 
     `hashes`: the hashes of each company's names from `hashes_of` with `key`, by the company's id.
     `belongs_to_another`: returns whether another company than the one of this id has a name, too.
+    `require`: called before each change of a list; raises LeaseLost if another process may erase now.
     """
 
     def __init__(
@@ -74,7 +75,9 @@ class ErasedCompanies:
         key: bytes,
         hashes: Mapping[str, frozenset[str]],
         belongs_to_another: Callable[[str, str], bool] = lambda _id, _name: False,
+        require: Callable[[], None] = lambda: None,
     ) -> None:
+        self.require = require
         self.ids = frozenset(hashes)
         self._key = key
         self._belongs_to_another = cache(belongs_to_another)

@@ -13,7 +13,7 @@ from similarity.ingest.writer_leases import host_name, new_holder
 
 LOAD = "load"
 ERASE = "erase"
-"""Name of the lease for removing erased companies from the workspace: one process at a time renames lists."""
+"""Name of the lease for finishing erasures: one process at a time."""
 REEMBED = "reembed"
 """Name of the lease for filling, promoting or removing a candidate: one process at a time."""
 RETIRE = "retire"
@@ -47,6 +47,7 @@ class RenewedLease:
         self._patience = patience
         self._takes_over = takes_over
         self._lease: Lease | None = None
+        self._valid_until = 0.0  # by the clock of this process, from before the request that took or renewed it
         self._ended = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
 
@@ -80,22 +81,33 @@ class RenewedLease:
         if self._lease is None:
             raise LeaseLost(f"the lease {self._name!r} was not taken yet; use it with 'with'")
         with suppress(IndexUnavailable):  # it may be available again before the lease expires
+            asked = time.monotonic()
             self._lease = self.index.renew_lease(self._lease, seconds=self._seconds)
+            self._valid_until = asked + self._seconds
         return self._lease
+
+    def require(self) -> None:
+        """Raise LeaseLost if the lease may have ended, because it could not be renewed in time. Sends no request."""
+        if time.monotonic() >= self._valid_until:
+            raise LeaseLost(f"the lease {self._name!r} could not be renewed in time; the work is done again")
 
     def _taken(self) -> Lease:
         if self._takes_over:
             for lease in self.index.leases():
                 if lease.name == self._name and _has_ended(lease.holder):
                     self.index.release_lease(lease)
-        return self.index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
+        asked = time.monotonic()
+        lease = self.index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
+        self._valid_until = asked + self._seconds
+        return lease
 
     def _keep(self) -> None:
         while not self._ended.wait(self._seconds / 3):
             try:
                 self.held()
             except LeaseLost:
-                return  # the next `held` raises it again
+                self._valid_until = 0.0
+                return  # the next `held` or `require` raises it again
 
 
 class LoadLease(RenewedLease):

@@ -12,6 +12,7 @@ Without the tombstone, an older message or a backfill would restore the company.
 contains older messages, `purge_deleted` removes the tombstone. If an id is itself personal data, use a pseudonym.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +24,7 @@ from similarity.feedback.protocol import Forgotten, Workspace
 from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
 from similarity.index.name_hashes import ErasedCompanies, hashes_of, names_of
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.renewed_leases import ERASE, LEASE_SECONDS, RenewedLease
+from similarity.ingest.renewed_leases import ERASE, RenewedLease
 from similarity.ingest.writer_leases import WriterLease
 from similarity.search.names.index_queries import possible_ids
 from similarity.search.names.list_matching import RowMatcher
@@ -36,6 +37,8 @@ WRITTEN_AGAIN = (
 )
 STORE_UNAVAILABLE = "a store does not answer or cannot be rewritten at present; the erasure will be tried again"
 IDS_NAMED = 5
+ERASE_SECONDS = 30.0
+"""So long others wait after a process was killed in this work."""
 MAX_TOGETHER = 10_000
 """Companies that are removed from the workspace together; Elasticsearch allows 65,536 values in a query."""
 FAULT = "internal error; see the log. Erase again after the fix"
@@ -125,21 +128,28 @@ class Eraser:
             ledger.save_erasure(record)
         return self._hide(record)
 
-    def finish(self, *, only: str = "", compact: bool = True) -> list[ErasureRecord]:
+    def finish(
+        self, *, only: str = "", compact: bool = True, on_begin: Callable[[], None] = lambda: None
+    ) -> list[ErasureRecord]:
         """Complete all running erasures, or only the one of the company `only`; return their records.
 
         The files are rewritten once for all of them. Without `compact`, the text is on the disk until the store
-        rewrites its files.
+        rewrites its files. `on_begin`: called when no other process finishes erasures any more.
 
         Raises:
             IndexUnavailable: a store does not answer, or its files are in use. The erasures stay running, and
                 the hashes of names are kept.
         """
+        with self._alone() as lease:
+            on_begin()
+            return self._finish(lease, only=only, compact=compact)
+
+    def _finish(self, lease: RenewedLease, *, only: str, compact: bool) -> list[ErasureRecord]:
         running = [each for each in self.index.ledger.running_erasures() if only in {"", each.id}]
         try:
             hidden = [record if record.results else self._hide(record) for record in running]
             waiting = [record for record in hidden if record.state is ErasureState.RUNNING]
-            looked_for = self._forget(waiting)
+            looked_for = self._forget(waiting, lease)
             if compact and looked_for:
                 self._compact()
             for record in waiting:
@@ -161,9 +171,19 @@ class Eraser:
         Raises:
             IndexUnavailable: a store does not answer.
         """
-        running = [each for each in self.index.ledger.running_erasures() if each.results]
-        self._forget([each for each in running if (each.id, each.version) not in searched], fail_damaged=False)
+        with self._alone() as lease:
+            running = [each for each in self.index.ledger.running_erasures() if each.results]
+            new = [each for each in running if (each.id, each.version) not in searched]
+            self._forget(new, lease, fail_damaged=False)
         searched.update((each.id, each.version) for each in running)
+
+    def _alone(self) -> RenewedLease:
+        """Return the lease under which one process at a time finishes erasures.
+
+        Two that rename the lists of Elasticsearch at once would each take the other's work for a user's. And one that
+        still searches for a company whose erasure another has ended would remove what was written since.
+        """
+        return RenewedLease(self.index, ERASE, seconds=ERASE_SECONDS, patience=math.inf)
 
     def _publish(self, company_id: str) -> int:
         """Publish a delete, if there is a message log, and return its version; otherwise 0."""
@@ -201,8 +221,10 @@ class Eraser:
             return self._saved(replace(record, results=results, state=ErasureState.FAILED, problem=DELETE_REFUSED))
         return self._saved(replace(record, results=results))
 
-    def _forget(self, records: Iterable[ErasureRecord], *, fail_damaged: bool = True) -> dict[str, frozenset[str]]:
-        """Remove companies from the workspace, one process at a time; return the hashes that were searched, by id.
+    def _forget(
+        self, records: Iterable[ErasureRecord], lease: RenewedLease, *, fail_damaged: bool = True
+    ) -> dict[str, frozenset[str]]:
+        """Remove companies from the workspace; return the hashes of names that were searched, by id.
 
         Left out are erasures that have ended meanwhile, because the company may have been written again, and damaged
         ones; `fail_damaged`: the record of a damaged one becomes failed.
@@ -222,15 +244,14 @@ class Eraser:
         if self.workspace is None or not hashes:
             return hashes
         key, ids, counts = ledger.key(), list(hashes), dict[str, Forgotten]()
-        # Two processes that rename the lists of Elasticsearch at once would each take the other's work for a user's.
-        with RenewedLease(self.index, ERASE, patience=2 * LEASE_SECONDS, takes_over=True):
-            for start in range(0, len(ids), MAX_TOGETHER):
-                together = {each: hashes[each] for each in ids[start : start + MAX_TOGETHER]}
-                counts |= self.workspace.forget_companies(ErasedCompanies(key, together, self._belongs_to_another))
+        for start in range(0, len(ids), MAX_TOGETHER):
+            together = {each: hashes[each] for each in ids[start : start + MAX_TOGETHER]}
+            erased = ErasedCompanies(key, together, self._belongs_to_another, lease.require)
+            counts |= self.workspace.forget_companies(erased)
         for company_id, forgotten in counts.items():
             newest = ledger.erasure(company_id)
             if newest is None or newest.state is not ErasureState.RUNNING or newest.version != versions[company_id]:
-                del hashes[company_id]  # another process has ended it meanwhile
+                del hashes[company_id]  # erased again meanwhile
                 continue
             # An earlier attempt may have been interrupted.
             total = {kind: count + newest.forgotten.get(kind, 0) for kind, count in asdict(forgotten).items()}

@@ -61,17 +61,15 @@ def test_a_list_that_is_changed_while_an_erasure_renames_it_keeps_the_change(
 ) -> None:
     workspace.save_list(make_shortlist("Nike and others", "nike", "puma"))
     workspace.save_list(make_list("runners", anchors=[{"company": "adidas"}], exclude_lists=["Nike and others"]))
-    write = workspace._write
+    move = workspace._indices.move
 
-    def renamed_too_late(key: str, source: Body, since: str | None = None, **parameters: Any) -> Any:
-        is_new = write(key, source, since, **parameters)
-        if parameters:  # the list of the new name
-            monkeypatch.undo()
-            added = {"companies": ["puma", "asics"]}
-            workspace.change_list("Nike and others", lambda kept: replace(kept, question=added, saved_at=moment(9)))
-        return is_new
+    def moved_too_late(hit: Mapping[str, Any], key: str, source: Body) -> Any:
+        monkeypatch.undo()
+        added = {"companies": ["puma", "asics"]}
+        workspace.change_list("Nike and others", lambda kept: replace(kept, question=added, saved_at=moment(9)))
+        return move(hit, key, source)
 
-    monkeypatch.setattr(workspace, "_write", renamed_too_late)
+    monkeypatch.setattr(workspace._indices, "move", moved_too_late)
     forget(workspace, "nike", "Nike")
     [left] = [each for each in workspace.lists() if each.companies is not None]
     assert "nike" not in left.name.casefold()
@@ -79,23 +77,20 @@ def test_a_list_that_is_changed_while_an_erasure_renames_it_keeps_the_change(
     assert workspace.saved_list("runners").question["exclude_lists"] == [left.name]
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_two_erasures_at_once_leave_none_of_their_companies_in_a_list_that_both_rename(
-    place: Place, workspace: ElasticWorkspace, monkeypatch: pytest.MonkeyPatch, is_first: bool
+def test_an_erasure_whose_lease_was_taken_leaves_none_of_the_companies_in_a_list_that_both_rename(
+    place: Place, workspace: ElasticWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace.save_list(make_list("Rivals of Nike", anchors=[{"company": "puma"}, {"text": "shoes as by Fila"}]))
     workspace.add_look(Look(list_name="Rivals of Nike", user="ann", at=NOON, seen=("asics",)))
-    write = workspace._write
+    move = workspace._indices.move
 
-    def beside_another(key: str, source: Body, since: str | None = None, **parameters: Any) -> Any:
-        is_new = None if is_first or not parameters else write(key, source, since, **parameters)
-        if parameters:
-            monkeypatch.undo()
-            with closing(ElasticWorkspace(place.settings)) as other:
-                other.forget_companies(make_erased({"nike": ["Nike"], "fila": ["Fila"]}))
-        return write(key, source, since, **parameters) if is_first or not parameters else is_new
+    def moved_by_another(hit: Mapping[str, Any], key: str, source: Body) -> Any:
+        monkeypatch.undo()
+        with closing(ElasticWorkspace(place.settings)) as other:
+            other.forget_companies(make_erased({"nike": ["Nike"], "fila": ["Fila"]}))
+        return move(hit, key, source)
 
-    monkeypatch.setattr(workspace, "_write", beside_another)
+    monkeypatch.setattr(workspace._indices, "move", moved_by_another)
     forget(workspace, "nike", "Nike")
     [left] = workspace.lists()
     assert left.name.startswith("list ")

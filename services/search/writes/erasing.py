@@ -1,7 +1,7 @@
 """Erasures over HTTP: accepted while the caller waits, finished by one thread in the background.
 
 The index records accepted erasures (`index.ledger`), so any process of the service finishes them, also after a restart.
-If two processes do the same work, one waits for the other while that removes companies from lists and notes.
+One process at a time finishes erasures; the others wait for it.
 """
 
 import logging
@@ -51,6 +51,7 @@ class ErasureThread:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
+        self._began = 0.0
 
     def wake(self) -> None:
         """Start a round, or one more after the current one."""
@@ -76,9 +77,9 @@ class ErasureThread:
             self._wanted.clear()
             if self._stopping.is_set():
                 return
-            began = time.monotonic()
+            self._began = time.monotonic()
             ended = self._tried(self._finish)
-            self._rest(until=time.monotonic() + REST * (time.monotonic() - began))
+            self._rest(until=time.monotonic() + REST * (time.monotonic() - self._began))
             pauses = None if ended else pauses or backoff(self._seconds_to_retry, LONGEST_SECONDS_TO_RETRY)
 
     def _rest(self, *, until: float) -> None:
@@ -99,8 +100,13 @@ class ErasureThread:
 
     def _finish(self) -> None:
         self._audit.write([])  # an erasure that could not be recorded is not finished
-        ended = self._eraser.finish()
+        ended = self._eraser.finish(on_begin=self._begin)
         self._audit.write([_entry(record) for record in ended])
+
+    def _begin(self) -> None:
+        now = time.monotonic()
+        if now - self._began > SECONDS_BETWEEN_SEARCHES:  # another process did the work meanwhile: no rest for that
+            self._began = now
 
     def _tried(self, step: Callable[[], None]) -> bool:
         """Return whether the step need not be tried again."""

@@ -1,16 +1,23 @@
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import sleep
 
 import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
-from similarity.errors import InvalidCompany
+from similarity.errors import InvalidCompany, LeaseLost
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import Compaction, ErasureRecord, ErasureState
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.renewed_leases import ERASE, RenewedLease
 from similarity.upkeep.erasure import Eraser
 from tests.factories import make_embedded, make_generation
+from tests.workspace_records import make_shortlist
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "Zyzzyva weevil breeders of Lofthellir"
@@ -160,3 +167,29 @@ def test_a_re_embed_that_begins_meanwhile_waits_for_it(tmp_path: Path) -> None:
 def test_no_lease_is_left_behind(index: WatchedIndex) -> None:
     erase(index, "acme")
     assert index.leases() == []
+
+
+def test_an_erasure_that_another_process_ended_is_not_searched_again(tmp_path: Path, index: WatchedIndex) -> None:
+    with closing(SqliteWorkspace(tmp_path / "workspace.db")) as workspace, ThreadPoolExecutor(1) as pool:
+        eraser = Eraser(index, workspace, clock=lambda: NOW)
+        accepted = eraser.accept("acme")
+        with RenewedLease(index, ERASE):
+            waiting = pool.submit(eraser.finish)
+            sleep(0.5)  # until it waits
+            index.ledger.save_erasure(replace(accepted, state=ErasureState.DONE))
+            kept = make_shortlist("written again", "acme", "other")
+            workspace.save_list(kept)
+        assert waiting.result() == []
+        assert workspace.lists() == [kept]
+
+
+def test_an_erasure_without_its_lease_changes_nothing(tmp_path: Path, index: WatchedIndex) -> None:
+    lease = RenewedLease(index, ERASE, seconds=0.2)
+    with pytest.raises(LeaseLost, match="could not be renewed in time"):
+        lease.require()
+    with lease:
+        lease.require()
+        index.release_lease(lease.held())
+        sleep(0.3)
+        with pytest.raises(LeaseLost):
+            lease.require()

@@ -14,10 +14,8 @@ from services.search.app import create_app
 from services.search.writes.erasing import REST, ErasureThread
 from similarity.company import DeletedCompany, EmbeddedCompany, utc_now
 from similarity.errors import IndexUnavailable
-from similarity.feedback.protocol import Forgotten
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import ErasureState
-from similarity.index.name_hashes import ErasedCompanies
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.queries.encoders import QueryEncoders
@@ -251,7 +249,7 @@ def test_a_rest_follows_each_round_because_it_may_rewrite_the_file(
     begun: list[float] = []
     thread = ErasureThread(Eraser(broken))
 
-    def finish(_: Eraser) -> list[Any]:
+    def finish(_: Eraser, **_options: Any) -> list[Any]:
         begun.append(time.monotonic())
         thread.wake()
         time.sleep(0.05)
@@ -280,22 +278,6 @@ def test_lists_are_searched_during_a_rest(
     assert [each.id for each in broken.ledger.running_erasures()] == ["other"]
     thread.close()
     assert eraser.finish()[0].forgotten["lists"] == 1
-
-
-def test_an_erasure_that_another_process_ended_stays_so(
-    broken: BrokenIndex, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    eraser = Eraser(broken, workspace)
-    eraser.accept("acme")
-    forget = workspace.forget_companies
-
-    def forget_late(companies: ErasedCompanies) -> dict[str, Forgotten]:
-        Eraser(broken).finish()
-        return forget(companies)
-
-    monkeypatch.setattr(workspace, "forget_companies", forget_late)
-    eraser.forget_running(set())
-    assert state(broken) is ErasureState.DONE
 
 
 def test_a_fault_of_ours_fails_the_erasure_and_ends_no_thread(
