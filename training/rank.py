@@ -333,11 +333,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--judged", type=Path, required=True, help="judged pairs to fit on: anchor, candidate, grade")
     add("--peers", type=Path, help="lists of peers, for the reading comparable: anchor, candidate, votes")
     add("--peers-index", help="index to measure lists of peers in, out of fold (default: --index)")
-    add(
-        "--dev",
-        type=Path,
-        help="judged pairs of other anchors, on which new weights may not be worse than the bundle's",
-    )
+    add("--dev", type=Path, help="judged pairs of other anchors, on which new weights may not be worse than before")
     add("--unlabelled-weight", type=float, default=0.0, help="weight of the risk of candidates that nobody judged (0)")
     add("--without-gate", action="store_true", help="write weights that are worse on --dev than the bundle's")
     languages = "ISO 639 codes of the languages that the encoder reads (default: those of the bundle, or en)"
