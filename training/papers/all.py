@@ -70,8 +70,8 @@ TABLES: Mapping[str, Sequence[Command]] = {
     ],
     "nli-small": [(nli.main, f"{SMALL}{SHARES}--labelled-share .75")],
     "nli-small-control": [(nli.main, f"{SMALL}{SHARES}--labelled-share .75 --unlabelled-weight 0")],
-    # As the authors released it: the unlabelled term has at most (1/4)^3 of its weight, beside a cross-entropy that is
-    # not divided by the three classes, and a third of a batch is labelled.
+    # Nearly as the authors released it, with four epochs: the unlabelled term has at most (1/4)^3 of its weight, beside
+    # a cross-entropy that is not divided by the three classes, and a third of a batch is labelled.
     "nli-small-released": [(nli.main, f"{SMALL}{SHARES}--labelled-share .333 --unlabelled-weight .0052")],
     "nli-small-cross-entropy": [(nli.main, f"{SMALL}--methods cross-entropy --shares 1 --seeds 1 2 3")],
     **{f"nli-small-contrastive-{weight}": _contrastive(weight) for weight in (".1", ".3", ".5")},
