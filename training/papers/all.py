@@ -1,6 +1,6 @@
 """Makes the tables of docs/papers.md and docs/label-efficiency.md, or goes on with them, and writes their rows.
 
-    python -m training.papers.all --data FOLDER --output runs --budget 3 [--tables nli-small stsb-small]
+    python -m training.papers.all --data FOLDER --output runs --budget 3 [--tables start nli-small]
                                   [--rows docs/reports/papers.csv]
 
 FOLDER contains the folders nli, sts and judged, and companies.jsonl.gz. A table is one command or several, with the
