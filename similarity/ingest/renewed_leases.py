@@ -25,27 +25,19 @@ SECONDS_BETWEEN_TRIES = 0.2
 class RenewedLease:
     """A lease that a thread renews until the `with` block ends, because one step of the work may take an hour.
 
-    `patience`: for how many seconds another holder is waited for. The lease of a process that has ended on this host is
-    taken over if `takes_over` is true.
+    `patience`: for how many seconds another holder is waited for.
 
     Raises:
         LeaseHeld: another holder has the lease.
     """
 
     def __init__(
-        self,
-        index: CompanyIndex,
-        name: str,
-        *,
-        seconds: float = LEASE_SECONDS,
-        patience: float = 0.0,
-        takes_over: bool = False,
+        self, index: CompanyIndex, name: str, *, seconds: float = LEASE_SECONDS, patience: float = 0.0
     ) -> None:
         self.index = index
         self._name = name
         self._seconds = seconds
         self._patience = patience
-        self._takes_over = takes_over
         self._lease: Lease | None = None
         self._valid_until = 0.0  # by the clock of this process, from before the request that took or renewed it
         self._ended = threading.Event()
@@ -92,10 +84,6 @@ class RenewedLease:
             raise LeaseLost(f"the lease {self._name!r} could not be renewed in time; the work is done again")
 
     def _taken(self) -> Lease:
-        if self._takes_over:
-            for lease in self.index.leases():
-                if lease.name == self._name and _has_ended(lease.holder):
-                    self.index.release_lease(lease)
         asked = time.monotonic()
         lease = self.index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
         self._valid_until = asked + self._seconds
@@ -122,9 +110,12 @@ class LoadLease(RenewedLease):
     """
 
     def __init__(self, index: CompanyIndex) -> None:
-        super().__init__(index, LOAD, takes_over=True)
+        super().__init__(index, LOAD)
 
     def __enter__(self) -> Self:
+        for lease in self.index.leases():
+            if lease.name == LOAD and _has_ended(lease.holder):
+                self.index.release_lease(lease)
         try:
             return super().__enter__()
         except LeaseHeld as error:
