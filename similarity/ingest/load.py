@@ -144,7 +144,7 @@ def load_file(
     report = LoadReport()
     rows = read_rows(path, on_note=report.notes.append)
     repeated = RepeatedRows()
-    unknown: list[str] = []
+    unknown, deleted_by_rows = list[str](), set[str]()
     is_begun = False
     with WriterLease(lease.index) as writer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
@@ -159,10 +159,11 @@ def load_file(
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             row_deletes = [(change, result) for change, result in results if isinstance(change, DeletedCompany)]
             on_deletes(row_deletes)
-            report.deleted += sum(
-                result.outcome is WriteOutcome.APPLIED and result.id not in not_stored for _, result in row_deletes
-            )
+            deleted_by_rows.update(change.id for change, _ in row_deletes)
+            applied = {result.id for _, result in row_deletes if result.outcome is WriteOutcome.APPLIED}
+            report.deleted += len(applied - not_stored.keys())
             on_rows(len(chunk))
+        report.stay_deleted = [each for each in report.stay_deleted if each not in deleted_by_rows]
         if unknown:
             named = ", ".join(unknown[:SHOWN_IDS]) + (", ..." if len(unknown) > SHOWN_IDS else "")
             report.notes.append(f"{len(unknown):,} of the ids to delete have no company: {named}")
@@ -171,8 +172,8 @@ def load_file(
         version = version_of(now, now=now, deleted=True)
         missing_ids, newer = sorted(missing), 0
         for start in range(0, len(missing_ids), CHUNK_ROWS):
-            chunk_ids = missing_ids[start : start + CHUNK_ROWS]
-            deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in chunk_ids]
+            ids = missing_ids[start : start + CHUNK_ROWS]
+            deletes = [DeletedCompany(id=each, version=version, untimed=True) for each in ids]
             lease.held()
             delete_results = _write(writer, encoders, deletes, now=now)
             on_deletes(list(zip(deletes, delete_results, strict=True)))

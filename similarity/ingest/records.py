@@ -128,21 +128,21 @@ class Columns:
 
     def column_of(self, record: Record, field_name: str) -> str:
         """Return the column that holds a field or, as `attributes.NAME`, an attribute of a record."""
-        prefix, _, attribute = field_name.partition(".")
-        if attribute and prefix == "attributes":
-            return self.attributes.get(attribute, field_name)
+        if field_name.startswith(NESTED):
+            return self.attributes.get(field_name.removeprefix(NESTED), field_name)
         column = self.fields.get(field_name, field_name)
-        # Not FALLBACK_COLUMNS.get(): a file may have a column whose name is empty or None.
-        if field_name not in FALLBACK_COLUMNS or not _is_empty(record.get(column)):
-            return column
-        fallback = FALLBACK_COLUMNS[field_name]
-        is_only = field_name in self.fields and fallback not in self.fields
-        return column if is_only else self.fields.get(fallback, fallback)
+        fallback = self._fallback(field_name)
+        return fallback if fallback != UNUSED and _is_empty(record.get(column)) else column
 
     def has(self, record: Record, field_name: str) -> bool:
         """Return whether a record has a column for a field, perhaps an empty one."""
-        names = (field_name, FALLBACK_COLUMNS.get(field_name, field_name))
-        return any(self.fields.get(name, name) in record for name in names)
+        return not record.keys().isdisjoint((self.fields.get(field_name, field_name), self._fallback(field_name)))
+
+    def _fallback(self, field_name: str) -> str:
+        """Return the column that is read if that of a field is missing or empty; UNUSED if there is none."""
+        fallback = FALLBACK_COLUMNS.get(field_name, UNUSED)
+        is_only = field_name in self.fields and fallback not in self.fields
+        return UNUSED if is_only else self.fields.get(fallback, fallback)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

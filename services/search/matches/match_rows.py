@@ -14,8 +14,8 @@ from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
 from similarity.ingest.encodings import as_utf_8, is_unicode
 from similarity.ingest.files import read_stream
 from similarity.ingest.records import column_key
-from similarity.search.countries import country_code
 from similarity.search.names.comparison import is_domain
+from similarity.search.names.rows import with_ticker, without_ticker
 
 from ..wire.problem_documents import Problem, invalid_request, reason_of
 from ..wire.strict_json import strict_json
@@ -27,10 +27,6 @@ MAX_CELLS = 100
 """Maximum number of cells in a line of plain text; a line pasted from a spreadsheet has fewer."""
 
 LINE_NUMBER = re.compile(r"\s*[0-9]{1,4}[.)]\s+(?=\S)")
-TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?[A-Z0-9.-]{1,10}\)$")
-"""A ticker after a name, as news articles write it: (NASDAQ: PEP)."""
-BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
-"""A ticker without its exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
 WRITTEN_LIKE_ID = re.compile(r"[A-Z0-9][A-Z0-9.-]{0,9}")
 BETWEEN_WORDS = re.compile(r"(?:\s|…|\.{3,}+)++")
 """Blanks, or the dots that a table of a PDF has between a name and a figure."""
@@ -243,11 +239,6 @@ def _cells(line: str) -> dict[str, str]:
     return {"name": without_ticker(name_cell), "domain": next(iter(websites), "")}
 
 
-def without_ticker(name: str) -> str:
-    """Return a name without the ticker in brackets after it; a name that is only a ticker is returned unchanged."""
-    return TICKER.sub("", name).strip() or name
-
-
 def without_additions(name: str) -> list[str]:
     """Return the forms of a name without the figures around it in a table of a PDF, and without a ticker.
 
@@ -265,14 +256,7 @@ def without_additions(name: str) -> list[str]:
         kept = words[: -len(figures)]
         kept = kept[len(kept) > 1 and kept[0].isdecimal() :]
         plainer = [" ".join([*kept, figures[-1]]), " ".join(kept)]
-    return [*dict.fromkeys(_without_tickers(each) for each in plainer)]
-
-
-def _without_tickers(name: str) -> str:
-    plain = without_ticker(name)
-    ticker = BARE_TICKER.search(plain)
-    shorter = plain if ticker is None or country_code(ticker[1]) else plain[: ticker.start()].strip()
-    return shorter or name
+    return [*dict.fromkeys(with_ticker(each)[0] for each in plainer)]
 
 
 def _without_number(line: str) -> str:

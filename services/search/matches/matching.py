@@ -11,11 +11,11 @@ from similarity.search.countries import countries_differ
 from similarity.search.names.comparison import How
 from similarity.search.names.confidence import confidence_of
 from similarity.search.names.list_matching import RowMatcher
-from similarity.search.names.rows import ListedCompany, Match, is_named
+from similarity.search.names.rows import ListedCompany, Match, is_named, without_ticker
 from similarity.search.searcher import retry_if_retired
 
 from ..wire.problem_documents import reference_of
-from .match_rows import ListRow, ListRows, without_additions, without_ticker
+from .match_rows import ListRow, ListRows, without_additions
 from .match_schemas import Matched, MatchedRow
 
 CANDIDATES_SHOWN = 5

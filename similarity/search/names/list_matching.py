@@ -74,6 +74,7 @@ from similarity.search.names.rows import (
     with_another_website,
     with_country,
     without_page,
+    without_pages,
 )
 
 MAX_MENTIONING = 200
@@ -189,8 +190,9 @@ class RowMatcher:
         return Match(stored.company, How.ID) if stored else None
 
     def _with_name(self, name: str) -> list[Company]:
-        """Return the companies with the domain `name`; if there are none, those with this name or alias."""
-        return with_ids(self.index, self.generation, self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND])
+        """Return the companies with the website `name`; if there are none, those with this name or alias."""
+        ids = self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND]
+        return without_pages(with_ids(self.index, self.generation, ids), domain_of(name))
 
     def _by_similar_name(self, row: ListedCompany) -> Match:
         core = core_of(row.name)
@@ -233,14 +235,12 @@ class RowMatcher:
         for query in shorter_queries(core):
             if len(found) < ENOUGH_CANDIDATES:
                 found |= self._find(query)
-        classes = other_classes(self.index, self.generation, row.name)
-        tickers = listed_as(self.index, self.generation, row.name)
         if has_more:
             found |= {each.id: each for each in self.index.find(self.generation, core, limit=MAX_MENTIONING)}
         further = [
             *with_id_in_capitals(self.index, self.generation, row.name),
-            *classes,
-            *largest_first(tickers, self.schema),
+            *other_classes(self.index, self.generation, row.name),
+            *largest_first(listed_as(self.index, self.generation, row.name), self.schema),
         ]
         return no_match(core, found.values(), self.schema, further=further)
 

@@ -1,7 +1,7 @@
 """Resolution of references (ids, domains, names, aliases) to companies, exactly or as people type them."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from similarity.company import Company, EmbeddedCompany
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
-from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
+from similarity.search.duplicates import SHARED_HOSTS, WIDELY_SHARED, Identity, widely_shared_domains
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.comparison import (
@@ -24,7 +24,15 @@ from similarity.search.names.confidence import confidence_of
 from similarity.search.names.index_queries import likely_listings, with_words
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
-from similarity.search.names.rows import MAX_FOUND, ListedCompany, Match, is_named, not_as_id, page_name
+from similarity.search.names.rows import (
+    MAX_FOUND,
+    ListedCompany,
+    Match,
+    not_as_id,
+    page_name,
+    with_ticker,
+    without_pages,
+)
 
 CANDIDATES_SHOWN = 20
 MAX_LISTED, CANDIDATES_OF_MANY = 50, 2
@@ -107,6 +115,7 @@ class Resolver:
             resolved[company_id] = FoundCompany(stored, others=self._named_like_id(stored.company))
         not_ids = [reference for reference in distinct if reference not in resolved]
         ids_of = self.index.resolve_many(self.generation.name, not_ids) if not_ids else {}
+        ids_of |= self._of_shared_hosts(ids_of)
         ids_of |= self._ids_beside_names([reference for reference, ids in ids_of.items() if not ids])
         by_id = self.stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
         candidates: dict[tuple[str, ...], tuple[Company, ...]] = {}
@@ -140,14 +149,40 @@ class Resolver:
         return set(self.index.stored_versions(self.generation.name, ids)) - self.stored(ids).keys()
 
     def _ids_beside_names(self, references: Sequence[str]) -> dict[str, list[str]]:
-        """Return the id in each reference "NAME (ID)" whose NAME is like a name of the company with this id."""
+        """Return the id in each reference "NAME (ID)" whose NAME, but for its legal form, is that of this company."""
         written = {each: found for each in references if (found := WITH_ID.fullmatch(each.strip()))}
         by_id = self.stored(list({found[2] for found in written.values()}))
         return {
             reference: [found[2]]
             for reference, found in written.items()
-            if found[2] in by_id and is_named(by_id[found[2]].company, ListedCompany(found[1]))
+            if found[2] in by_id and core_of(found[1]) in cores_of(by_id[found[2]].company)
         }
+
+    def _of_shared_hosts(self, ids_of: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        """Return the ids of each reference on a shared host without the companies that only have a page there."""
+        hosts = {each: host for each, ids in ids_of.items() if ids and (host := domain_of(each)) in SHARED_HOSTS}
+        found = {host: self._companies(ids_of[reference][:CANDIDATES_SHOWN]) for reference, host in hosts.items()}
+        return {each: [company.id for company in without_pages(found[host], host)] for each, host in hosts.items()}
+
+    def _beside_ticker(self, reference: str, name: str, ticker: str) -> Resolved:
+        """Return the company of a reference "NAME (TICKER)": that of the name, unless another has the ticker as its id.
+
+        Ids may have an exchange: Airbus SE (AIR) is AIR.DE, although AIR is another company.
+        """
+        spelled = not_as_id(name)
+        named = self.companies([spelled], max_similar_searches=1)[spelled]
+        is_found = isinstance(named, FoundCompany)
+        possible = (named.document.company,) if isinstance(named, FoundCompany) else _possible(named)
+        listed = [each for each in possible if re.split("[.-]", each.id)[0] == ticker or each.id == ticker]
+        if is_found and listed:
+            return named
+        if len(listed) == 1 and not self.exact and (stored := self.stored([listed[0].id])):
+            return FoundCompany(stored[listed[0].id], confidence_of(How.ID, ticker))
+        other = [document.company for document in self.stored([ticker]).values()]
+        if is_found and not other and not self.exact:
+            return named
+        by_id = {each.id: each for each in ((*possible, *other) if is_found else (*other, *possible))}
+        return self._error(reference, (), Match(candidates=(*by_id.values(),), is_contested=bool(is_found and other)))
 
     def _named_like_id(self, company: Company) -> tuple[Company, ...]:
         """Return larger companies that the id of `company` names: HP is the id of Helmerich & Payne."""
@@ -196,6 +231,9 @@ class Resolver:
             match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
         else:
             match = self._match(reference, schema)
+            name, ticker = with_ticker(reference)
+            if ticker and match.company is None:
+                return self._beside_ticker(reference, name, ticker)
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
             by_id = self.stored([match.company.id])
             if match.company.id in by_id:
@@ -260,6 +298,10 @@ class Resolver:
                 }
             by_id |= documents
         return by_id
+
+
+def _possible(error: UnknownCompany | AmbiguousCompany) -> tuple[Company, ...]:
+    return error.candidates if isinstance(error, AmbiguousCompany) else error.suggestions
 
 
 def identity_only(company: Company) -> Company:

@@ -22,15 +22,20 @@ from similarity.search.names.comparison import (
 
 MAX_FOUND = 50
 """The most companies that one query finds."""
+MIN_HOST_LETTERS = 4
 LIKE_NAME = 0.85
 """If a row's name is at least this similar to a name of its website's company, no other company is searched."""
-NAMED_IN_PATH = re.compile(r"/(?:company|organization|wiki|app)/([^/?#]+)")
+NAMED_IN_PATH = re.compile(r"/(?:company|companies|organization|wiki|app|products|startups?)/([^/?#]+)")
 OF_HANDLE = re.compile(
     r"(?:https?://)?(?:www\.|m\.)?(?:twitter|x|facebook|instagram|tiktok)\.com/"
     r"(?!(?:home|search|explore|i|p|intent|share|sharer|hashtag|pages|groups|profile\.php|login)(?:[/?#]|$))"
     r"@?([\w.-]+)/?(?:[?#].*)?",
     re.IGNORECASE,
 )
+TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?([A-Z0-9][A-Z0-9.-]{0,9})\)$")
+"""A ticker after a name, as news articles write it: (NASDAQ: PEP)."""
+BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
+"""A ticker without its exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
 WITH_COUNTRY = re.compile(r"(.*\S)\s*(?:,([^,]+)|\(([^()]+)\))")
 
 
@@ -80,6 +85,45 @@ def with_country(row: ListedCompany) -> ListedCompany | None:
     if found is None or row.country or not country_code(country) or core_of(row.name) == core_of(found[1]):
         return None
     return replace(row, name=found[1], country=country)
+
+
+def without_ticker(name: str) -> str:
+    """Return a name without the ticker in brackets after it; a name that is only a ticker is returned unchanged."""
+    return TICKER.sub("", name).strip() or name
+
+
+def with_ticker(name: str) -> tuple[str, str]:
+    """Return a name without the ticker in brackets at its end, and the ticker; it may lack the exchange.
+
+    The ticker is empty if there is none. A country, such as (UK), is not taken for one.
+
+    >>> with_ticker("NIKE, Inc. (NYSE: NKE)"), with_ticker("PepsiCo Inc. (PEP)")
+    (('NIKE, Inc.', 'NKE'), ('PepsiCo Inc.', 'PEP'))
+    """
+    name = name.strip()
+    found = TICKER.search(name) or BARE_TICKER.search(name)
+    plain = name[: found.start()].strip() if found and not country_code(found[1]) else ""
+    return (plain, found[1]) if found and plain else (name, "")
+
+
+def without_pages(companies: Sequence[Company], host: str) -> list[Company]:
+    """Return the companies without those whose website is only a page of the shared host `host`.
+
+    A shared host has the name of its owner: etsy.com is Etsy's. A start-up with a page of facebook.com is not Facebook.
+    """
+    if host not in SHARED_HOSTS:
+        return list(companies)
+    return [each for each in companies if each.domain != host or _is_named_like_host(each, host)]
+
+
+def _is_named_like_host(company: Company, host: str) -> bool:
+    labels = host.split(".")[:-1]
+    names = [core.replace(" ", "") for core in cores_of(company)]
+    return any(
+        name in {label, host.replace(".", "")} or (len(label) >= MIN_HOST_LETTERS and name.startswith(label))
+        for name in names
+        for label in labels
+    )
 
 
 def page_name(text: str) -> str:
@@ -177,5 +221,5 @@ def is_named(company: Company, row: ListedCompany) -> bool:
         or max(name_similarity(core, each) for each in cores) >= LIKE_NAME
         or extends_core(core, cores)
         or contains_core(core, cores)
-        or has_initials(core, cores)
+        or (" " in core and has_initials(core, cores))
     )

@@ -20,7 +20,8 @@ def with_countries(index: CompanyIndex, generation: str, filters: Sequence[Field
     looked_up = [*values, *(spelling for value in one_of_each.values() for spelling in spellings(value))]
     held: dict[str, list[str]] = {}
     for value in index.field_values(generation, "country", looked_up) if one_of_each else []:
-        held.setdefault(country_code(value), []).append(value)
+        if code := country_code(value):
+            held.setdefault(code, []).append(value)
 
     def spelt(values: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for value in values for name in held.get(codes[value], [value])))

@@ -144,6 +144,22 @@ def test_a_company_that_a_sync_deleted_comes_back_without_its_old_time(loader: L
     assert (report.stay_deleted, loader.companies()) == ([], 40)
 
 
+def test_a_company_that_its_own_file_deletes_does_not_stay_deleted(loader: Loader) -> None:
+    log = [*many(2), record("c5", event_time="2024-01-01T00:00:00Z")]
+    log.append({"id": "c5", "event_time": "2024-02-01T00:00:00Z", "deleted": True})
+    for _ in range(2):
+        assert loader.load(log, sync=True).stay_deleted == []
+
+
+@pytest.mark.parametrize("column", ["website=", "domain="])
+@pytest.mark.parametrize("heading", ["website", "domain"])
+def test_websites_that_a_load_leaves_out_are_counted(loader: Loader, column: str, heading: str) -> None:
+    rows: list[object] = [{**record("a"), heading: "gnomes.com"}]
+    loader.load(rows)
+    loader.columns = Columns.from_pairs([column], [])
+    assert loader.load(rows).removed_values == {"domain": 1}
+
+
 def test_ids_to_delete_that_no_company_has_are_named(loader: Loader) -> None:
     loader.load(many(2))
     report = loader.load([{"id": name, "deleted": True} for name in ("c001", "typo")])

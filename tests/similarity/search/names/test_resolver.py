@@ -149,6 +149,34 @@ def test_a_company_is_found_as_messages_write_it(resolver: Resolver, typed: str,
 def test_an_id_in_brackets_after_another_name_is_not_opened(resolver: Resolver) -> None:
     with pytest.raises(UnknownCompany):
         replace(resolver, exact=True).company("Paramount (HPQ)")
+    with pytest.raises(AmbiguousCompany) as both:
+        resolver.company("Toyota Motor Corporation (HPQ)")
+    assert [each.id for each in both.value.candidates] == ["7203.T", "HPQ"]
+
+
+@pytest.mark.parametrize(
+    "typed", ["AstraZeneca PLC (AZN)", "AstraZeneca (AZN)", "AstraZeneca PLC (LSE: AZN)", "AstraZeneca PLC (XXXX)"]
+)
+def test_a_ticker_in_brackets_may_lack_its_exchange(resolver: Resolver, typed: str) -> None:
+    resolver.index.upsert("first", [make_embedded("AZN", name="Arizona Corp.")])  # begins with the same letter
+    assert resolver.company(typed).document.id == "AZN.L"
+    exact = replace(resolver, exact=True)
+    if typed in {"AstraZeneca PLC (AZN)", "AstraZeneca PLC (LSE: AZN)"}:
+        assert exact.company(typed).document.id == "AZN.L"
+    else:
+        with pytest.raises(UnknownCompany):
+            exact.company(typed)
+
+
+def test_a_shared_host_is_the_website_of_the_company_of_its_name_only(resolver: Resolver) -> None:
+    resolver.index.upsert("first", [make_embedded("ETSY", name="Etsy, Inc.", domain="etsy.com")])
+    resolver.index.upsert("first", [make_embedded("shop", name="Gnome Shop", domain="facebook.com")])
+    assert resolver.company("https://www.etsy.com").document.id == "ETSY"
+    matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
+    for exact in (True, False):
+        with pytest.raises(UnknownCompany):
+            replace(resolver, exact=exact).company("facebook.com")
+    assert matcher.match(ListedCompany(domain="facebook.com")).company is None
 
 
 def test_a_website_of_a_company_without_a_size_does_not_win_over_names_that_begin_alike(resolver: Resolver) -> None:
@@ -245,12 +273,14 @@ def test_an_address_that_names_no_company_is_no_name(typed: str) -> None:
         "https://en.wikipedia.org/wiki/Morgan_Stanley",
         "de.wikipedia.org/wiki/Morgan%20Stanley",
         "https://www.linkedin.com/company/morgan-stanley/about/",
+        "https://www.ycombinator.com/companies/morgan-stanley",
     ],
 )
 def test_the_address_of_a_page_on_a_shared_host_means_the_company_in_it(resolver: Resolver, typed: str) -> None:
     resolver.index.upsert("first", [make_embedded("in", name="Vidpresso", domain="linkedin.com")])
     assert resolver.company(typed).document.id == "MS"
-    assert resolver.company("linkedin.com").document.id == "in"
+    with pytest.raises(UnknownCompany):  # a page there is not the website
+        resolver.company("linkedin.com")
     matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
     for row in (ListedCompany(domain=typed), ListedCompany(name="Morgan Stanley", domain=typed)):
         found = matcher.match(row).company
