@@ -133,7 +133,7 @@ def load_file(
     snapshot, so stored companies that it does not contain are deleted. `force`: even if they are more than 5 %.
     `before_writes`: called once, before the first valid row is written.
 
-    Raises: as `write_changes`; earlier chunks are written. Further:
+    Raises (further, as `write_changes`):
         IndexUnavailable, LeaseLost: no row of a chunk was accepted, or the lease is lost; earlier chunks are written.
         InvalidInput: the file cannot be read to its end; earlier chunks are written. A sync raises it before it writes,
             also if no row has a valid company, a row has no usable id, or too many companies would be deleted.
@@ -170,10 +170,9 @@ def load_file(
         if repeated.harmless:
             report.notes.append(f"{repeated.harmless:,} rows have the id and the content of an earlier row")
         version = version_of(now, now=now, deleted=True)
-        missing_ids, newer = sorted(missing), 0
-        for start in range(0, len(missing_ids), CHUNK_ROWS):
-            ids = missing_ids[start : start + CHUNK_ROWS]
-            deletes = [DeletedCompany(id=each, version=version, untimed=True) for each in ids]
+        lacking, newer = sorted(missing), 0
+        for start in range(0, len(lacking), CHUNK_ROWS):
+            deletes = [DeletedCompany(id=each, version=version, untimed=True) for each in lacking[start:][:CHUNK_ROWS]]
             lease.held()
             delete_results = _write(writer, encoders, deletes, now=now)
             on_deletes(list(zip(deletes, delete_results, strict=True)))

@@ -154,7 +154,7 @@ def test_a_company_that_its_own_file_deletes_does_not_stay_deleted(loader: Loade
 @pytest.mark.parametrize("column", ["website=", "domain="])
 @pytest.mark.parametrize("heading", ["website", "domain"])
 def test_websites_that_a_load_leaves_out_are_counted(loader: Loader, column: str, heading: str) -> None:
-    rows: list[object] = [{**record("a"), heading: "gnomes.com"}]
+    rows: list[object] = [{"id": "a", "name": "A", "description": "Makes a iron things.", heading: "gnomes.com"}]
     loader.load(rows)
     loader.columns = Columns.from_pairs([column], [])
     assert loader.load(rows).removed_values == {"domain": 1}
