@@ -123,8 +123,8 @@ def erase(
                 typer.echo("Verdicts, notes and lists are searched for it. It is marked as deleted for late messages:")
             for name, result in record.results.items():
                 typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
-            done = {each.id: each for each in Eraser(work.index, workspace).finish(only=company_id, compact=compact)}
-            record = done.get(company_id, record)
+            Eraser(work.index, workspace).finish(only=company_id, compact=compact)
+            record = work.index.ledger.erasure(company_id) or record  # a service may have finished it
             gone = {"events": 0, "notes": 0, "lists": 0, "looks": 0, **record.forgotten}
             typer.echo(
                 f"forgotten: {gone['events']} verdicts, {gone['notes']} notes; changed: {gone['lists']} lists, "

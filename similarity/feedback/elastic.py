@@ -187,10 +187,11 @@ class ElasticWorkspace:
 
         Repeated if a list is saved meanwhile.
         """
-        changed, renamed, written = Counter[str](), dict[str, str](), set[str]()
+        changed, renamed, written = Counter[str](), dict[str, str](), set[str]()  # `written`: ids of documents
         for _ in range(MAX_ROUNDS):
             has_conflict = False
-            # Queries have the names of the first round already.
+            # Queries have the names of the first round already. A list that was renamed and is here again is a new one.
+            renamed = {old: new for old, new in renamed.items() if document_id("list", old) not in written}
             renamed = forgetting.renamed_lists(self.lists(), companies) | renamed
             # Rename lists last: if this call is interrupted, the next one needs the old names to change the queries.
             for hit in (

@@ -38,12 +38,21 @@ def forgotten_look(look: Look, companies: ErasedCompanies) -> tuple[Look, frozen
 
 
 def renamed_lists(lists: Iterable[SavedList], companies: ErasedCompanies) -> dict[str, str]:
-    """Return the new name ("list" and a unique code) of each list whose name contains a name, by its old name."""
+    """Return the new name ("list" and a unique code) of each list whose name contains a name, by its old name.
+
+    It depends on the old name only, so an erasure that was interrupted gives it again. If another list already has it,
+    because a list of this name was renamed earlier, it also depends on the time of the last change.
+    """
+    by_name = {saved.name: saved for saved in lists}
     return {
-        saved.name: f"list {companies.pseudonym(f'{saved.name} {microseconds(saved.saved_at)}')}"
-        for saved in lists
-        if companies.contained_in(saved.name)
+        name: new if (new := _replacement(companies, name)) not in by_name else _replacement(companies, f"{name} {at}")
+        for name, at in ((name, microseconds(saved.saved_at)) for name, saved in by_name.items())
+        if companies.contained_in(name)
     }
+
+
+def _replacement(companies: ErasedCompanies, text: str) -> str:
+    return f"list {companies.pseudonym(text)}"
 
 
 def forgotten_list(
@@ -101,7 +110,7 @@ class _Search:
         """Return the name of a list after the erasure."""
         if not self._noted(self.companies.contained_in(name)):
             return name
-        return self.renamed.get(name, f"list {self.companies.pseudonym(name)}")
+        return self.renamed.get(name, _replacement(self.companies, name))
 
     def _is_anchor(self, anchor: Mapping[str, Any]) -> bool:
         by_reference = self.companies.matches(anchor.get("company"))

@@ -125,6 +125,7 @@ class SqliteWorkspace:
             if self._compare_texts(companies) <= FEW_TEXTS:
                 break
         with self._file.writing() as connection:
+            companies.require()  # whoever was stopped before this may be late
             connection.execute("UPDATE erasure_mark SET mark = hex(randomblob(16))")
             return forgetting.counts_by_company(
                 companies,

@@ -174,7 +174,7 @@ class Eraser:
         with self._alone() as lease:
             running = [each for each in self.index.ledger.running_erasures() if each.results]
             new = [each for each in running if (each.id, each.version) not in searched]
-            self._forget(new, lease, fail_damaged=False)
+            self._forget(new, lease, may_fail=False)
         searched.update((each.id, each.version) for each in running)
 
     def _alone(self) -> RenewedLease:
@@ -222,12 +222,12 @@ class Eraser:
         return self._saved(replace(record, results=results))
 
     def _forget(
-        self, records: Iterable[ErasureRecord], lease: RenewedLease, *, fail_damaged: bool = True
+        self, records: Iterable[ErasureRecord], lease: RenewedLease, *, may_fail: bool = True
     ) -> dict[str, frozenset[str]]:
         """Remove companies from the workspace; return the hashes of names that were searched, by id.
 
-        Left out are erasures that have ended meanwhile, because the company may have been written again, and damaged
-        ones; `fail_damaged`: the record of a damaged one becomes failed.
+        Left out are erasures that have ended meanwhile, companies that were written again, and damaged records;
+        `may_fail`: the last two become failed.
         """
         ledger = self.index.ledger
         hashes, versions = dict[str, frozenset[str]](), dict[str, int]()
@@ -235,11 +235,15 @@ class Eraser:
             newest = ledger.erasure(record.id)
             if newest is None or newest.state is not ErasureState.RUNNING:
                 continue
+            if self._was_written_again(newest):  # verdicts and lists since then are about the new one
+                if may_fail:
+                    self._saved(replace(newest, state=ErasureState.FAILED, problem=WRITTEN_AGAIN))
+                continue
             try:
                 hashes[record.id] = ledger.remembered(record.id)
                 versions[record.id] = newest.version
             except DamagedErasure as error:
-                if fail_damaged:
+                if may_fail:
                     self._saved(replace(record, state=ErasureState.FAILED, problem=error.reason))
         if self.workspace is None or not hashes:
             return hashes

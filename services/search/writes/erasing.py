@@ -28,6 +28,8 @@ SECONDS_TO_RETRY = 60.0
 LONGEST_SECONDS_TO_RETRY = 3600.0
 """A node may be down for hours, and each attempt rewrites files."""
 SECONDS_TO_STOP = 5.0
+SECONDS_TO_LOOK = 30.0
+"""So often is looked for erasures of other processes, which may have ended before they finished them."""
 REST = 10.0
 """Rest after a round, relative to its duration: a round may rewrite the whole file, and writes wait for that.
 
@@ -42,11 +44,17 @@ class ErasureThread:
     """Finishes recorded erasures; one round finishes all that were accepted before it began."""
 
     def __init__(
-        self, eraser: Eraser, *, audit: AuditRecord | None = None, seconds_to_retry: float = SECONDS_TO_RETRY
+        self,
+        eraser: Eraser,
+        *,
+        audit: AuditRecord | None = None,
+        seconds_to_retry: float = SECONDS_TO_RETRY,
+        seconds_to_look: float = SECONDS_TO_LOOK,
     ) -> None:
         self._eraser = eraser
         self._audit = audit or AuditRecord(None)
         self._seconds_to_retry = seconds_to_retry
+        self._seconds_to_look = seconds_to_look
         self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -73,13 +81,16 @@ class ErasureThread:
     def _run(self) -> None:
         pauses: Iterator[float] | None = None
         while not self._stopping.is_set():
-            self._wanted.wait(None if pauses is None else next(pauses))
+            is_woken = self._wanted.wait(self._seconds_to_look if pauses is None else next(pauses))
             self._wanted.clear()
             if self._stopping.is_set():
                 return
+            if not is_woken and pauses is None and not self._are_running():
+                continue
             self._began = time.monotonic()
             ended = self._tried(self._finish)
-            self._rest(until=time.monotonic() + REST * (time.monotonic() - self._began))
+            if ended:
+                self._rest(until=time.monotonic() + REST * (time.monotonic() - self._began))
             pauses = None if ended else pauses or backoff(self._seconds_to_retry, LONGEST_SECONDS_TO_RETRY)
 
     def _rest(self, *, until: float) -> None:
@@ -102,6 +113,12 @@ class ErasureThread:
         self._audit.write([])  # an erasure that could not be recorded is not finished
         ended = self._eraser.finish(on_begin=self._begin)
         self._audit.write([_entry(record) for record in ended])
+
+    def _are_running(self) -> bool:
+        try:
+            return bool(self._eraser.index.ledger.running_erasures())
+        except SimilarityError:
+            return False  # looked for again soon
 
     def _begin(self) -> None:
         now = time.monotonic()

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from similarity.feedback import forgetting
 from similarity.feedback.protocol import ErasedMeanwhile, Forgotten, Look, Shown, Verdict, Workspace
-from tests.workspace_records import NOON, forget, make_erased, make_event, make_list, make_shortlist, moment
+from tests.workspace_records import NOON, forget, make_erased, make_event, make_list, make_names, make_shortlist, moment
 
 
 def looked(workspace: Workspace, name: str, *seen: str, user: str = "ann") -> None:
@@ -124,6 +125,18 @@ def test_queries_follow_a_shortlist_that_is_renamed(workspace: Workspace) -> Non
     [unknown] = workspace.saved_list("zz").question["exclude_lists"]
     assert unknown.startswith("list ")
     assert unknown not in {each.name for each in workspace.lists()}
+
+
+def test_an_interrupted_erasure_goes_on_with_the_same_names_of_lists(workspace: Workspace) -> None:
+    """Queries are changed before the lists that they exclude are renamed; such a list may be changed in between."""
+    first = forgetting.renamed_lists([make_shortlist("Nike's suppliers", "puma")], make_names("c17", "Nike, Inc."))
+    workspace.save_list(make_shortlist("Nike's suppliers", "puma", "asics", at=moment(1)))
+    workspace.save_list(make_list("query", anchors=[{"company": "adidas"}], exclude_lists=[*first.values()]))
+    forget(workspace, "c17", "Nike, Inc.")
+    assert workspace.saved_list(first["Nike's suppliers"]).companies == ("puma", "asics")
+    workspace.save_list(make_shortlist("Nike's suppliers", "fila", at=moment(2)))  # of a company added later
+    forget(workspace, "c18", "Nike, Inc.")
+    assert {each.companies for each in workspace.lists()} == {None, ("puma", "asics"), ("fila",)}
 
 
 def test_notes_on_other_pairs_that_contain_a_name_are_emptied(workspace: Workspace) -> None:

@@ -2,15 +2,16 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from similarity.feedback.sqlite import SqliteWorkspace
-from similarity.index.ledger import ErasureRecord
+from similarity.index.ledger import ErasureRecord, ErasureState
 from similarity.upkeep.audit import file_subject, hashed
-from similarity.upkeep.erasure import Eraser
+from similarity.upkeep.erasure import WRITTEN_AGAIN, Eraser
 from tests.similarity.cli.test_generations import QuickShell
 from tests.similarity.cli.test_main import Shell
 from tests.tiny_bundle import write_tiny_bundle
@@ -89,6 +90,19 @@ def test_an_erasure_searches_a_workspace_that_a_service_made_meanwhile(
 
     monkeypatch.setattr(Eraser, "accept", made_first)
     assert "forgotten: 1 verdicts" in shell("erase", "c00")
+
+
+def test_an_erasure_that_another_process_failed_is_not_called_done(
+    shell: QuickShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def another(eraser: Eraser, *, only: str, compact: bool) -> list[ErasureRecord]:
+        [record] = eraser.index.ledger.running_erasures()
+        eraser.index.ledger.save_erasure(replace(record, state=ErasureState.FAILED, problem=WRITTEN_AGAIN))
+        return []  # it found none that runs
+
+    monkeypatch.setattr(Eraser, "finish", another)
+    assert "c00 is not erased: the company was written again" in shell("erase", "c00", fails=True)
+    assert told(shell, "--company", "c00") == [("erase", "begun"), ("erase", "failed")]
 
 
 @pytest.mark.parametrize(

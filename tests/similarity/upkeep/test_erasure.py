@@ -12,10 +12,11 @@ from similarity.company import DeletedCompany, EmbeddedCompany, version_of
 from similarity.errors import InvalidCompany, LeaseLost
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import Compaction, ErasureRecord, ErasureState
+from similarity.index.name_hashes import ErasedCompanies
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.renewed_leases import ERASE, RenewedLease
-from similarity.upkeep.erasure import Eraser
+from similarity.upkeep.erasure import WRITTEN_AGAIN, Eraser
 from tests.factories import make_embedded, make_generation
 from tests.workspace_records import make_shortlist
 
@@ -181,6 +182,31 @@ def test_an_erasure_that_another_process_ended_is_not_searched_again(tmp_path: P
             workspace.save_list(kept)
         assert waiting.result() == []
         assert workspace.lists() == [kept]
+
+
+def test_what_is_said_of_a_company_that_was_written_again_stays(tmp_path: Path, index: WatchedIndex) -> None:
+    with closing(SqliteWorkspace(tmp_path / "workspace.db")) as workspace:
+        eraser = Eraser(index, workspace, clock=lambda: NOW)
+        accepted = eraser.accept("acme")
+        index.upsert("live", [make_embedded("acme", version=accepted.version + 2)])
+        kept = make_shortlist("written again", "acme", "other")
+        workspace.save_list(kept)
+        eraser.forget_running(set())
+        [record] = eraser.finish()
+        assert (record.state, record.problem) == (ErasureState.FAILED, WRITTEN_AGAIN)
+        assert workspace.lists() == [kept]
+
+
+def test_who_was_stopped_until_the_lease_ended_changes_no_list(tmp_path: Path, index: WatchedIndex) -> None:
+    with closing(SqliteWorkspace(tmp_path / "workspace.db")) as workspace:
+        workspace.save_list(make_shortlist("partners", "acme"))
+
+        def lost() -> None:
+            raise LeaseLost("lost")
+
+        with pytest.raises(LeaseLost):
+            workspace.forget_companies(ErasedCompanies(b"key", {"acme": frozenset()}, require=lost))
+        assert workspace.saved_list("partners").companies == ("acme",)
 
 
 def test_an_erasure_without_its_lease_changes_nothing(tmp_path: Path, index: WatchedIndex) -> None:

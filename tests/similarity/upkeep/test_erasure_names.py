@@ -289,7 +289,7 @@ def test_a_company_that_is_written_again_while_it_is_erased_is_not_called_erased
     eraser = Eraser(index, workspace, clock=lambda: NOON + timedelta(days=4))
     eraser.accept("c1")
     [record] = eraser.finish()
-    assert (record.state, record.forgotten["notes"]) == (ErasureState.DONE, 1)
+    assert (record.state, record.forgotten["notes"]) == (ErasureState.DONE, 2)
 
 
 def test_a_write_that_was_received_before_an_erasure_does_not_bring_the_company_back(

@@ -243,6 +243,14 @@ def test_an_erasure_that_waits_for_a_store_is_tried_again(
     thread.close()
 
 
+def test_an_erasure_of_a_process_that_was_killed_is_finished_by_another(broken: BrokenIndex) -> None:
+    thread = ErasureThread(Eraser(broken), seconds_to_look=0.05)
+    thread.wake()  # the start of the service
+    Eraser(broken).accept("acme")  # by another process, which wakes no thread here
+    wait_for(lambda: state(broken) is ErasureState.DONE)
+    thread.close()
+
+
 def test_a_rest_follows_each_round_because_it_may_rewrite_the_file(
     broken: BrokenIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
