@@ -59,7 +59,7 @@ from training.evaluate.ranks import auc
 from training.evaluate.reliability import calibration_error
 from training.export.publishing import publish
 from training.options import SEVERAL
-from training.run.trained_run import copy_listed_companies
+from training.run.trained_run import copy_listed_companies, listed_companies
 
 Floats: TypeAlias = NDArray[np.float64]
 BUSINESS = ("cosine", "shared_words", "same_industry", "sparsity")
@@ -290,6 +290,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         judged = judged_anchors(corpus, judgements, shares=SHARES, seed=options.seed)
         if not judged:
             raise InvalidInput(f"the index holds no pair of {options.judged}; pass the index with its companies")
+        if known := judgements.keys() & listed_companies(options.bundle):
+            say(f"warning: the bundle was trained on {len(known)} of these companies: probabilities will be too high")
         if len(judgements) < MIN_ANCHORS and not options.dev:
             say(f"warning: {len(judgements)} judged companies are few: judge {MIN_ANCHORS}, and measure with --dev")
         weight = options.unlabelled_weight

@@ -6,6 +6,9 @@ from decimal import Decimal
 
 import numpy as np
 
+MAX_EXACT = 2**53
+"""Below it, a float holds each whole number exactly (IEEE 754, binary64)."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableValue:

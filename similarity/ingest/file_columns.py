@@ -32,6 +32,7 @@ NO_IDS = (
     ", or add a column with a short id for each company, such as a ticker or a row number: letters, digits and . _ : - "
     "without spaces (docs/command-line.md)"
 )
+ONLY_WHOLE = " (a row is a whole company; to add a column to stored ones see docs/writing.md, Files)"
 IS_TITLE = "; if this is a title, remove the lines above the column names"
 NOT_UTF_8 = (
     "; these names are not UTF-8: save the file as UTF-8 (in Excel: CSV UTF-8; in a shell, for Japanese: "
@@ -234,7 +235,7 @@ def _check_columns(found: FileColumns, existing: Sequence[str], late: Collection
         names = " or ".join(map(repr, missing))
         raise InvalidInput(
             f"there is no column {names}; give {'its name' if len(missing) == 1 else 'their names'} with {options}"
-            f"{NO_IDS if 'id' in missing else ''}; {_list(existing, advice)}"
+            f"{NO_IDS if 'id' in missing else ONLY_WHOLE}; {_list(existing, advice)}"
         )
     for name, column in found.used:
         is_member = name.startswith(ATTRIBUTE) and f"{ATTRIBUTE}{column}" in late

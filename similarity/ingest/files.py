@@ -206,6 +206,8 @@ def count_rows(path: Path) -> int:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder; join its files into one (docs/writing.md, Files)")
     if not path.is_file():
         raise InvalidInput(f"there is no file {path}")
     try:

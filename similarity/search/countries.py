@@ -1,7 +1,9 @@
 """Spellings of countries: "USA", "U.S." and "United States" are one country."""
 
 import re
+from functools import lru_cache
 
+from similarity.company import name_key
 from similarity.formats.normal_forms import normalized, without_marks
 
 # ISO 3166-1: both codes and the usual English name, then other spellings that lists use.
@@ -64,6 +66,16 @@ def country_code(text: str) -> str:
     True
     """
     return _CODES.get(_key(text), "")
+
+
+@lru_cache(maxsize=4096)
+def country_key(text: str) -> str:
+    """Return a text that is equal for all spellings of one country: the ISO code, or the text as names are compared.
+
+    >>> country_key("USA") == country_key("united states") != country_key("Kosovo") == country_key("KOSOVO")
+    True
+    """
+    return country_code(text) or name_key(text)
 
 
 def spellings(text: str) -> tuple[str, ...]:

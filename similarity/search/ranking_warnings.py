@@ -49,7 +49,7 @@ def _missing_weights(request: PageRequest) -> Iterator[str]:
         order = "the cosine" if ranker is None or knows_only_cosine(ranker) else "rank=business"
         yield (
             f"the model has no weights for rank=comparable, so these hits are in the order of {order}; "
-            "python -m training.rank fits them (docs/training.md)"
+            "python -m training.rank fits them, with --peers (docs/ranking.md)"
         )
 
 

@@ -30,7 +30,8 @@ def read_companies(path: Path) -> Iterator[Company]:
             )
         except (KeyError, InvalidCompany) as error:
             raise InvalidInput(
-                f"{path}, row {row.number}: {row.unreadable or error}; a company has id, name and description"
+                f"{path}, row {row.number}: {row.unreadable or error}; a company has id, name and "
+                "description (similarity export --companies writes such a file)"
             ) from None
 
 

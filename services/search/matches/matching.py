@@ -57,6 +57,9 @@ class MatchService:
             for name in without_additions(asked.name):
                 if match.company is None and name != asked.name:
                     match = matcher.match(replace(asked, name=name))
+            if spelled and not cells.name and match.company and match.how not in {How.ID, How.ALIAS}:
+                miss = f"no company has the id {spelled!r}, but one has such a name; choose it if it is meant"
+                match = Match(candidates=(match.company, *match.candidates), miss=miss)
             return _answer(row, _with_id(with_id.company, asked, match) if with_id else match)
 
         with ThreadPoolExecutor(self.rows_at_once) as pool:

@@ -24,6 +24,7 @@ from similarity.company import Company, Vector
 from similarity.index.filters import filter_values, value_key
 from similarity.preparation.masking import mask_names
 from similarity.preparation.phrases import Phrase, sentence_spans, split_phrases
+from similarity.search.countries import country_key
 from similarity.search.explanations.phrase_pairs import PhraseTraits, best_pair, salience, stance
 from similarity.text import CHARACTERS_PREPARED, TextSettings, beginning_of, embedding_text
 
@@ -179,7 +180,7 @@ def facts_of(anchors: Sequence[Described]) -> Facts:
     for anchor in anchors:
         if isinstance(anchor, Company):
             for field, values in filter_values(anchor).items():
-                held.setdefault(field, set()).update(map(value_key, values))
+                held.setdefault(field, set()).update(map(_key_of(field), values))
     return held
 
 
@@ -192,9 +193,13 @@ def shared_facts(facts: Facts, hit: Company) -> tuple[SharedFact, ...]:
     for field, values in filter_values(hit).items():
         held = facts.get(field)
         # Plain loops: this runs for every field of every hit of every query.
-        if held and (common := [value for value in values if value_key(value) in held]):
+        if held and (common := [value for value in values if _key_of(field)(value) in held]):
             shared.append(SharedFact(field=field, values=tuple(common)))
     return tuple(shared)
+
+
+def _key_of(field: str) -> Callable[[str], str]:
+    return country_key if field == "country" else value_key
 
 
 def _occlusions(subject: OcclusionTexts, vectors: NDArray[np.float32], row_of: Mapping[str, int]) -> Occlusions:

@@ -21,6 +21,7 @@ from similarity.index.cjk import with_bigrams
 from similarity.index.filters import value_key
 from similarity.preparation.language import UNDECIDED
 from similarity.preparation.words import MAX_CONTENT_CHARACTERS
+from similarity.search.countries import country_key
 
 Floats: TypeAlias = NDArray[np.float64]
 Described: TypeAlias = Company | str
@@ -53,7 +54,7 @@ class CompanyFeatures:
     """The features of one company, or of a free text, from which the features of a pair are computed.
 
     `words`: buckets of the distinct words, int64 `[words]`, without the words of its own names. `fine_industry`,
-    `industry`, `country`: in the form in which names are compared; "" if unknown. `size`: in steps
+    `industry`: in the form in which names are compared; "" if unknown. `country`: its `country_key`. `size`: in steps
     (`AttributeSchema.size_of`). `language`: of the text, `und` if it is not known.
     """
 
@@ -100,7 +101,7 @@ def company_features(described: Described, schema: AttributeSchema, language: st
         words=distinct_words(described.description, " ".join((described.name, *described.aliases))),
         fine_industry=fine,
         industry=industry,
-        country=value_key(described.country),
+        country=country_key(described.country),
         size=schema.size_of(described),
         language=language,
     )

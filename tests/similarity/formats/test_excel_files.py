@@ -10,7 +10,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from similarity.errors import InvalidInput
+from similarity.errors import InvalidCompany, InvalidInput
 from similarity.formats.excel_files import OLE_MAGIC
 from similarity.ingest.files import column_names, count_rows, read_rows, read_stream
 from similarity.ingest.records import Columns, parse_record
@@ -76,6 +76,13 @@ def test_every_error_cell_is_a_missing_value(tmp_path: Path) -> None:
     changed(path, SHEET, '<c r="B2" t="e"><v>#REF!</v>', '<c r="B2" t="e"><v>#SPILL!</v>')
     changed(path, SHEET, '<c r="C2" t="e"><v>#REF!</v>', '<c r="C2" t="e"><f>x()</f><v>#BUSY!</v>')
     assert [dict(row.record) for row in read_rows(path)] == [{"id": "a", "staff": None, "city": None}]
+
+
+def test_a_long_number_that_the_file_holds_rounded_is_no_id(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", ["id", "name", "description"], [123456789012345678, "A", "Makes anvils."])
+    [row] = read_rows(path)
+    with pytest.raises(InvalidCompany, match=r"holds rounded; write such ids as text"):
+        parse_record(row.record, columns=Columns(), now=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_a_number_that_is_shown_with_leading_zeros_keeps_them(tmp_path: Path) -> None:

@@ -174,7 +174,10 @@ def test_an_attribute_may_appear_late_in_a_jsonl_file_but_it_must_appear(tmp_pat
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (Columns(), "give its name with --column name=COLUMN; the file has the columns: id, title, description"),
+        (
+            Columns(),
+            r"--column name=COLUMN \(a row is a whole company; .*; the file has the columns: id, title, descri",
+        ),
         (Columns(fields={"name": "nam"}), "no column 'nam' for name"),
         (Columns(fields={"name": "title"}, attributes={"size": "employees"}), "no column 'employees' for size"),
     ],

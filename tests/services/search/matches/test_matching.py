@@ -180,6 +180,13 @@ def test_a_table_is_read_by_its_headings(client: TestClient) -> None:
     assert (answer["matched"], answer["generation"]) == (3, "first")
 
 
+def test_an_id_that_no_company_has_is_not_taken_for_a_name(client: TestClient) -> None:
+    answer = send(client, b"ticker\nGlobex Corporation\nVOLVO GROUP\n", "text/csv").json()
+    assert [row["id"] for row in answer["rows"]] == [None, None]
+    assert [row["candidates"][0]["id"] for row in answer["rows"]] == ["globex", "volvo"]
+    assert "no company has the id 'VOLVO GROUP'" in answer["rows"][1]["miss"]
+
+
 @pytest.mark.parametrize("heading", ["ticker", "Symbol", "Ticker Symbol", "ID", "Company ID"])
 def test_a_column_of_ids_decides_and_other_letters_are_found_too(client: TestClient, heading: str) -> None:
     table = f"{heading},price\nAAPL,200\naapl,200\nCoke,1\nMSFT,400\n"

@@ -188,7 +188,7 @@ def test_without_a_subject_nothing_is_encoded() -> None:
 
 
 def test_shared_facts_are_those_that_the_hit_has_in_common_with_any_anchor() -> None:
-    first = make_company("first", country="germany", tags=("Cargo", "Sea"), attributes={"listed": True, "size": 3})
+    first = make_company("first", country="Deutschland", tags=("Cargo", "Sea"), attributes={"listed": True, "size": 3})
     second = make_company("second", country="France", industry="Shipping")
     hit = make_company(
         "hit",

@@ -126,6 +126,11 @@ def test_sizes_are_compared_in_steps() -> None:
     assert (unknown.size_gap.tolist(), unknown.size_unknown.tolist()) == ([0.0], [0.0])
 
 
+def test_spellings_of_a_country_are_one_country() -> None:
+    hits = [described("b", country=country) for country in ("USA", "U.S.", "united states", "France", "")]
+    assert features(described("a", country="United States"), *hits).same_country.tolist() == [1, 1, 1, 0, 0]
+
+
 def test_a_free_text_has_no_facts() -> None:
     found = features("makes anvils", described("b", country="Sweden", industry="Tools", attributes={"cap": "mid"}))
     assert found.same_country.tolist() == [0.0]
