@@ -27,6 +27,18 @@ DOT_SEGMENTS = frozenset({".", ".."})
 # Underscores are not allowed in host names by RFC 1123, but real websites have them.
 DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 ATTRIBUTE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+SHARED_HOSTS = frozenset(
+    "facebook.com linkedin.com instagram.com twitter.com x.com youtube.com github.com github.io medium.com t.me "
+    "tiktok.com linktr.ee sites.google.com wordpress.com wixsite.com blogspot.com weebly.com squarespace.com "
+    "crunchbase.com wikipedia.org en.wikipedia.org bloomberg.com etsy.com angel.co apps.apple.com "
+    "play.google.com finance.yahoo.com ycombinator.com pitchbook.com xing.com vk.com bit.ly example.com none.com "
+    "producthunt.com f6s.com wellfound.com trustpilot.com glassdoor.com zoominfo.com "
+    # of mail, which a list may have instead of websites
+    "gmail.com googlemail.com yahoo.com yahoo.co.jp hotmail.com outlook.com live.com msn.com icloud.com aol.com "
+    "gmx.de gmx.net gmx.com web.de t-online.de orange.fr wanadoo.fr free.fr libero.it proton.me protonmail.com "
+    "mail.ru yandex.ru qq.com 163.com 126.com naver.com hanmail.net".split()
+)
+"""Hosts of the pages, and of the mail, of many companies: they identify none of them, but for the owner."""
 MAX_WEBSITE_READ = 2_048
 """How many characters of a website are read; the host name is at the beginning."""
 MAX_HOST_CHARACTERS = 253

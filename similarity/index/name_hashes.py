@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
-from similarity.company import DOMAIN_PATTERN, Company, normalize_domain
+from similarity.company import DOMAIN_PATTERN, SHARED_HOSTS, Company, normalize_domain
 from similarity.errors import InvalidCompany
 from similarity.preparation.legal_forms import COMMON_WORDS, without_legal_forms
 from similarity.preparation.masking import forms_of_name
@@ -42,8 +42,9 @@ _APOSTROPHE = re.compile("(?<=\\b\\w)['\u2019\u02bc](?=\\w\\w)")
 
 
 def names_of(company: Company) -> set[str]:
-    """Return the company's name, aliases and domain."""
-    return {name for name in (company.name, *company.aliases, company.domain, _decoded(company.domain or "")) if name}
+    """Return the company's name, aliases and domain; a shared host such as gmail.com is no name of it."""
+    domain = "" if company.domain in SHARED_HOSTS else company.domain
+    return {name for name in (company.name, *company.aliases, domain, _decoded(domain)) if name}
 
 
 def _decoded(domain: str) -> str:

@@ -10,21 +10,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
-from similarity.company import Company, SimilarCompany
+from similarity.company import SHARED_HOSTS, Company, SimilarCompany
 from similarity.index.protocol import CompanyIndex
 from similarity.search.names.comparison import core_of
 
-SHARED_HOSTS = frozenset(
-    "facebook.com linkedin.com instagram.com twitter.com x.com youtube.com github.com github.io medium.com t.me "
-    "tiktok.com linktr.ee sites.google.com wordpress.com wixsite.com blogspot.com weebly.com squarespace.com "
-    "crunchbase.com wikipedia.org en.wikipedia.org bloomberg.com etsy.com angel.co apps.apple.com "
-    "play.google.com finance.yahoo.com ycombinator.com pitchbook.com xing.com vk.com bit.ly example.com none.com "
-    "producthunt.com f6s.com wellfound.com trustpilot.com glassdoor.com zoominfo.com "
-    # of mail, which a list may have instead of websites
-    "gmail.com googlemail.com yahoo.com yahoo.co.jp hotmail.com outlook.com live.com msn.com icloud.com aol.com "
-    "gmx.de gmx.net gmx.com web.de t-online.de orange.fr wanadoo.fr free.fr libero.it proton.me protonmail.com "
-    "mail.ru yandex.ru qq.com 163.com 126.com naver.com hanmail.net".split()
-)
 WIDELY_SHARED = 20
 """A domain that at least this number of companies have identifies none of them.
 

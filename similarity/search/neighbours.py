@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.company import DeletedCompany
+from similarity.company import SHARED_HOSTS, DeletedCompany
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.ranker import Ranker
 from similarity.preparation.language import is_readable
 from similarity.search.duplicates import (
-    SHARED_HOSTS,
     WIDELY_SHARED,
     DuplicateMerger,
     Identity,

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
-from similarity.company import Company
+from similarity.company import SHARED_HOSTS, Company
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.preparation.masking import GROUP_WORDS
 from similarity.search.countries import country_code, is_same_country
-from similarity.search.duplicates import SHARED_HOSTS, Identity, widely_shared_domains
+from similarity.search.duplicates import Identity, widely_shared_domains
 from similarity.search.errors import with_name
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.comparison import (

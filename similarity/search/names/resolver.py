@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeAlias
 
-from similarity.company import Company, EmbeddedCompany
+from similarity.company import SHARED_HOSTS, Company, EmbeddedCompany
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
-from similarity.search.duplicates import SHARED_HOSTS, WIDELY_SHARED, Identity, widely_shared_domains
+from similarity.search.duplicates import WIDELY_SHARED, Identity, widely_shared_domains
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.comparison import (

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
-from similarity.company import MAX_NAME_CHARACTERS, Company
+from similarity.company import MAX_NAME_CHARACTERS, SHARED_HOSTS, Company
 from similarity.search.countries import country_code, is_same_country
-from similarity.search.duplicates import SHARED_HOSTS
 from similarity.search.names.comparison import (
     How,
     contains_core,

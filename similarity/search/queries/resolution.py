@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from similarity.company import Company, EmbeddedCompany, Vector
+from similarity.company import SHARED_HOSTS, Company, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
 from similarity.preparation.language import detect_language
 from similarity.preparation.words import has_content
-from similarity.search.duplicates import SHARED_HOSTS, Identity
+from similarity.search.duplicates import Identity
 from similarity.search.errors import AmbiguousCompany, TooFewWords, UnknownCompany
 from similarity.search.explanations.segments import Segment
 from similarity.search.names.comparison import domain_of

@@ -4,6 +4,7 @@ import pytest
 
 from similarity.company import Company
 from similarity.index.name_hashes import hashes_of, names_of
+from tests.factories import make_company
 from tests.workspace_records import make_erased, make_names
 
 NAMES = ("Acme, Inc.", "Nestlé", "acme.com", "阿里巴巴有限公司")
@@ -128,3 +129,8 @@ def test_texts_that_are_searched_for_several_companies_give_what_each_finds_alon
     for text in texts:
         assert together.contained_in(text) == {each for each, names in alone.items() if names.contained_in(text)}
     assert together.compared == len(texts)
+
+
+def test_a_host_of_many_is_no_name_of_a_company() -> None:
+    """Otherwise, its erasure would empty all notes with an address of gmail.com."""
+    assert names_of(make_company("a", name="Bob's Sofas", domain="gmail.com")) == {"Bob's Sofas"}

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similarity.company import Company, SimilarCompany
-from similarity.search.duplicates import MIN_TEXT_CHARACTERS, SHARED_HOSTS, Identity, MergedHits, merge_duplicates
+from similarity.company import SHARED_HOSTS, Company, SimilarCompany
+from similarity.search.duplicates import MIN_TEXT_CHARACTERS, Identity, MergedHits, merge_duplicates
 from tests.factories import EMBEDDED_AT, make_company
 
 LONG = "Designs, makes and sells shoes for people who climb mountains. "
