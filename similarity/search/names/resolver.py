@@ -239,12 +239,15 @@ class Resolver:
             if match.company.id in by_id:
                 return FoundCompany(by_id[match.company.id], match.confidence or 0.0, match.others)
         error = self._error(reference, ids, match)
-        if self.exact or isinstance(error, AmbiguousCompany) or error.suggestions:
+        if self.exact or isinstance(error, AmbiguousCompany):
             return error
-        if is_domain(reference):  # a website that no company has, such as bmw.com: search the name in it
+        is_ticker = reference.isupper() and error.suggestions  # VOW3.DE
+        if is_domain(reference) and not is_ticker:  # a website that no company has: search the name in it
             named = self._match(domain_of(reference).partition(".")[0], schema)
             if named.company or named.candidates:
                 return self._unknown(reference, named)
+        if error.suggestions:
+            return error
         begun_alike = self._begun_alike(core_of(reference), schema) if is_alone else ()
         return UnknownCompany(reference, self._shortened(begun_alike), is_unlike_all=True)
 

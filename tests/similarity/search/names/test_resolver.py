@@ -168,6 +168,13 @@ def test_a_ticker_in_brackets_may_lack_its_exchange(resolver: Resolver, typed: s
             exact.company(typed)
 
 
+def test_an_unknown_website_suggests_the_company_whose_name_is_in_it(resolver: Resolver) -> None:
+    resolver.index.upsert("first", [make_embedded("hc", name="HP Commerce")])
+    with pytest.raises(UnknownCompany) as unknown:
+        resolver.company("hp.com")
+    assert [each.id for each in unknown.value.suggestions] == ["HPQ"]
+
+
 def test_a_shared_host_is_the_website_of_the_company_of_its_name_only(resolver: Resolver) -> None:
     resolver.index.upsert("first", [make_embedded("ETSY", name="Etsy, Inc.", domain="etsy.com")])
     resolver.index.upsert("first", [make_embedded("shop", name="Gnome Shop", domain="facebook.com")])
