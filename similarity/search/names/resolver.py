@@ -244,8 +244,7 @@ class Resolver:
         is_ticker = reference.isupper() and error.suggestions  # VOW3.DE
         if is_domain(reference) and not is_ticker:  # a website that no company has: search the name in it
             named = self._match(domain_of(reference).partition(".")[0], schema)
-            if named.company or named.candidates:
-                return self._unknown(reference, named)
+            error = self._unknown(reference, named) if named.company or named.candidates else error
         if error.suggestions:
             return error
         begun_alike = self._begun_alike(core_of(reference), schema) if is_alone else ()
