@@ -1,6 +1,6 @@
 """Small workspace records for tests: every field has a plain default, and a test names only what it is about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -47,10 +47,16 @@ def make_names(company_id: str, /, *names: str, anothers: tuple[str, ...] = ()) 
     return make_erased({company_id: names}, anothers=anothers)
 
 
-def make_erased(named: Mapping[str, Sequence[str]], /, *, anothers: tuple[str, ...] = ()) -> ErasedCompanies:
+def make_erased(
+    named: Mapping[str, Sequence[str]],
+    /,
+    *,
+    anothers: tuple[str, ...] = (),
+    require: Callable[[Collection[str]], None] = lambda ids: None,
+) -> ErasedCompanies:
     """Companies that are erased together, with their names by id; other companies have the names `anothers`, too."""
     hashes = {company_id: hashes_of(KEY, names) for company_id, names in named.items()}
-    return ErasedCompanies(KEY, hashes, lambda _, name: name in anothers)
+    return ErasedCompanies(KEY, hashes, lambda _, name: name in anothers, require)
 
 
 def forget(workspace: Workspace, company_id: str, /, *names: str, anothers: tuple[str, ...] = ()) -> Forgotten:

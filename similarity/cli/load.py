@@ -30,9 +30,8 @@ from similarity.settings import Settings
 if TYPE_CHECKING:
     from similarity.company import DeletedCompany
     from similarity.index.protocol import GenerationStats, WriteResult
-    from similarity.ingest.load import LoadReport
     from similarity.ingest.records import Columns
-    from similarity.ingest.rejects import RejectsFile
+    from similarity.ingest.rejects import LoadReport, RejectsFile
     from similarity.upkeep.audit import AuditRecord
 
 SHOWN_DELETED = 10

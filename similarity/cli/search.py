@@ -255,7 +255,7 @@ def find(
             fail(nothing)
         return
     with opened(index) as work:
-        found = suggested_companies(work.index, work.index.live().name, query, limit=limit)
+        found = suggested_companies(work.index, work.index.live(), query, limit=limit)
         show([Line(company=company) for company in found], output)
         if not found:
             fail(nothing)

@@ -14,6 +14,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -178,6 +179,7 @@ class ElasticWorkspace:
         self._indices.cluster.refresh(self._indices.feedback)
         query = {**mapping.events_query(companies=companies.ids, size=PAGE_EVENTS), "_source": ["anchor", "hit"]}
         for page in self._indices.cluster.pages(self._indices.feedback, query):
+            companies.require(companies.ids.intersection(each for hit in page for each in hit["_source"].values()))
             self._indices.cluster.bulk(self._indices.feedback, [{"delete": {"_id": hit["_id"]}} for hit in page])
             deleted.update(each for hit in page for each in hit["_source"].values() if each in companies.ids)
         return deleted
@@ -200,15 +202,15 @@ class ElasticWorkspace:
                 for hit in self._indices.listed("list")
                 if (hit["_source"]["name"] in renamed) is is_renamed
             ):
-                companies.require()
                 saved = mapping.list_of(hit["_source"])
                 cleaned, found = forgetting.forgotten_list(saved, companies, renamed)
                 if cleaned is saved and hit["_id"] in written:
                     continue
+                companies.require(found)
                 if cleaned is None:
                     is_written = self._remove(hit)
                 elif cleaned.name != saved.name:
-                    is_written = not has_conflict and self._rename(hit, cleaned, companies)
+                    is_written = not has_conflict and self._rename(hit, cleaned, partial(companies.require, found))
                 else:
                     is_written = self._indices.replace(self._indices.lists, hit, mapping.list_source(cleaned))
                 if is_written:
@@ -229,7 +231,7 @@ class ElasticWorkspace:
         self._indices.remove_looks(hit["_source"]["name"])
         return True
 
-    def _rename(self, hit: Mapping[str, Any], renamed: SavedList, companies: ErasedCompanies) -> bool:
+    def _rename(self, hit: Mapping[str, Any], renamed: SavedList, require: Callable[[], None]) -> bool:
         """Rename the list of a hit and its looks. Returns False if the lists must be searched again.
 
         The new list is written and the old one deleted in one request, which a kill of this process does not divide. If
@@ -243,7 +245,7 @@ class ElasticWorkspace:
         for look in self._indices.listed("look", name=[name]):
             look_key = document_id("look", renamed.name, look["_source"]["user"])
             self._write(look_key, {**look["_source"], "name": renamed.name})
-        companies.require()
+        require()
         if existing is not None:
             if self._indices.delete(hit["_id"], **unchanged(hit)):
                 self._indices.remove_looks(name)
@@ -285,6 +287,7 @@ class ElasticWorkspace:
             self._indices.cluster.refresh(self._indices.feedback)
             for hit in chain.from_iterable(self._indices.cluster.pages(self._indices.feedback, query)):
                 cleaned, found = forgetting.forgotten_event(mapping.event_of(hit["_source"]), companies)
+                companies.require(found)
                 if found and self._indices.replace(self._indices.feedback, hit, mapping.event_source(cleaned)):
                     cleared.update(found)
                 else:
@@ -302,6 +305,7 @@ class ElasticWorkspace:
                 break
             for hit in looks:
                 cleaned, found = forgetting.forgotten_look(mapping.look_of(hit["_source"]), companies)
+                companies.require(found)
                 if self._indices.replace(self._indices.lists, hit, mapping.look_source(cleaned)):
                     changed.update(found)
         else:

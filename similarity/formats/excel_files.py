@@ -13,7 +13,7 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 from xml.etree.ElementTree import ParseError
 
 from similarity.errors import InvalidInput
-from similarity.formats.plain_values import MAX_EXACT, UnreadableValue, plain_value
+from similarity.formats.plain_values import EXACT_IN_EXCEL, UnreadableValue, plain_value
 
 ZIP_MAGIC = b"PK\x03\x04"
 # An Excel file before 2007, or one with a password.
@@ -255,7 +255,9 @@ def _number_format(cell: Any) -> str:
 def _plain(cell: Any) -> object:
     """Return the value of a cell; None for an error such as #N/A. A whole number shown as 00042 is this text."""
     value = None if cell.data_type == "e" else cell.value
-    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT:
+    if isinstance(value, int | float) and abs(value) >= EXACT_IN_EXCEL:
+        return float(value)
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and cell.data_type == "n" and value >= 0:
         return str(value).zfill(len(digits)) if ZEROS.fullmatch(digits := _number_format(cell)) else value

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import numpy as np
 
-MAX_EXACT = 2**53
-"""Below it, a float holds each whole number exactly (IEEE 754, binary64)."""
+EXACT_IN_EXCEL = 10**15
+"""Excel keeps 15 digits of a number."""
 
 
 @dataclass(frozen=True, slots=True)

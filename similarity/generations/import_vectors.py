@@ -32,7 +32,7 @@ from similarity.index.protocol import CompanyIndex, Generation, GenerationState,
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings
+from similarity.ingest.load import CHUNK_ROWS, OnRows
 from similarity.ingest.records import (
     Change,
     Columns,
@@ -42,7 +42,7 @@ from similarity.ingest.records import (
     parse_record,
     removed_fields,
 )
-from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.rejects import LoadReport, RejectsFile, note_warnings
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language

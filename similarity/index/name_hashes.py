@@ -13,7 +13,7 @@ not case-folded: "Linked In" means the company, "linked in" does not. In a text,
 import hmac
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 
 from similarity.company import DOMAIN_PATTERN, SHARED_HOSTS, Company, normalize_domain
@@ -68,7 +68,8 @@ class ErasedCompanies:
 
     `hashes`: the hashes of each company's names from `hashes_of` with `key`, by the company's id.
     `belongs_to_another`: returns whether another company than the one of this id has a name, too.
-    `require`: called before each change of a list; raises LeaseLost if another process may erase now.
+    `require`: called with the ids of the companies that a change removes, just before it; raises an error if they may
+    not be removed any more.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class ErasedCompanies:
         key: bytes,
         hashes: Mapping[str, frozenset[str]],
         belongs_to_another: Callable[[str, str], bool] = lambda _id, _name: False,
-        require: Callable[[], None] = lambda: None,
+        require: Callable[[Collection[str]], None] = lambda ids: None,
     ) -> None:
         self.require = require
         self.ids = frozenset(hashes)

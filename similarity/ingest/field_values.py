@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from similarity.company import AttributeValue
 from similarity.errors import InvalidCompany
 from similarity.formats.normal_forms import normalized
-from similarity.formats.plain_values import MAX_EXACT, UnreadableValue, plain_value
+from similarity.formats.plain_values import EXACT_IN_EXCEL, UnreadableValue, plain_value
 from similarity.index.attributes import AttributeType
 from similarity.index.numbers import (
     DATE_PATTERN,
@@ -92,8 +92,8 @@ def clean_text(value: object, field_name: str) -> str:
         raise InvalidCompany(field_name, f"must be text, not {kind_of(value)}{flat}")
     if isinstance(value, float) and not is_finite(value):
         raise InvalidCompany(field_name, "is an infinite number")
-    if isinstance(value, float) and field_name == "id" and abs(value) >= MAX_EXACT:
-        raise InvalidCompany(field_name, f"{value!r} is a number that the file holds rounded; write such ids as text")
+    if isinstance(value, float) and field_name == "id" and abs(value) >= EXACT_IN_EXCEL:
+        raise InvalidCompany(field_name, f"{value!r} has more digits than such a number keeps; write such ids as text")
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise InvalidCompany(field_name, "is a number of too many digits")
     text = normalized("NFC", str(value)).strip()
@@ -204,8 +204,7 @@ def _is_nan(value: object) -> bool:
 
 def _whole(number: float) -> float:
     """Return 50.0 as 50: a data frame makes floats of whole numbers, and a filter for 50 must find both."""
-    is_whole = isinstance(number, float) and number.is_integer() and abs(number) < MAX_EXACT
-    return int(number) if is_whole else number
+    return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
 
 
 def _is_storable(number: float) -> bool:

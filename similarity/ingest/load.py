@@ -6,9 +6,8 @@ later row that deletes the company. Rows that the store does not accept are coun
 Loading the file again writes them.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -22,22 +21,18 @@ from similarity.company import (
     version_of,
 )
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
-from similarity.index.attributes import AttributeType
-from similarity.index.numbers import DECIMAL_COMMA, THOUSANDS_COMMA
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.field_values import clean_text
 from similarity.ingest.files import read_rows
 from similarity.ingest.records import (
-    NESTED,
     Change,
     Columns,
     ParsedRecord,
-    attribute_values,
     lost_to_invalid_values,
     parse_record,
     removed_fields,
 )
-from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.rejects import LoadReport, RejectsFile, note_warnings
 from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
@@ -53,50 +48,6 @@ OnRows = Callable[[int], None]
 """Called after each chunk with its number of rows, all of which now have an outcome."""
 OnDeletes = Callable[[Sequence[tuple[DeletedCompany, WriteResult]]], None]
 """Called after each chunk with its deletes and their results."""
-
-
-@dataclass(slots=True)
-class LoadReport:
-    """The counts of a load; `rows` is the sum of `outcomes`.
-
-    Counts of companies: `deleted`; `missing`, the part of `deleted` that a sync deleted because the file lacks them;
-    `failed_deletes`, which a sync could not delete because the store failed. Counts by field: `ignored_values`, invalid
-    values of accepted companies; `ambiguous_values`, which were kept but may mean something else, such as "1.200";
-    `thousands_commas`, values such as "1,234"; `removed_values`, companies that lost a value because their row has no
-    column for it; `lost_to_invalid_values`, companies that lost a value because the new one is invalid.
-    `stay_deleted`: ids of rows that are older than the delete of their company. `decimal_commas`: one number of each
-    field that has decimal commas. `notes`: remarks on the file.
-    """
-
-    rows: int = 0
-    outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
-    ignored_values: Counter[str] = field(default_factory=Counter)
-    ambiguous_values: Counter[str] = field(default_factory=Counter)
-    decimal_commas: dict[str, str] = field(default_factory=dict)
-    thousands_commas: Counter[str] = field(default_factory=Counter)
-    removed_values: Counter[str] = field(default_factory=Counter)
-    lost_to_invalid_values: Counter[str] = field(default_factory=Counter)
-    stay_deleted: list[str] = field(default_factory=list)
-    deleted: int = 0
-    missing: int = 0
-    failed_deletes: int = 0
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Rows and deletes by outcome, for the audit record."""
-        rows = {outcome.value: count for outcome, count in self.outcomes.items()}
-        return {"rows": self.rows, **rows, "deleted": self.deleted, "failed_deletes": self.failed_deletes}
-
-    @property
-    def rejected(self) -> int:
-        """Number of invalid rows, which are in the rejects file."""
-        return self.outcomes[WriteOutcome.REJECTED]
-
-    @property
-    def failed(self) -> int:
-        """Number of rows and deletes that the store did not accept; a repeated load tries them again."""
-        return self.outcomes[WriteOutcome.FAILED] + self.failed_deletes
 
 
 def require_company(path: Path, columns: Columns, *, rejects: RejectsFile, now: datetime) -> None:
@@ -144,7 +95,7 @@ def load_file(
     report = LoadReport()
     rows = read_rows(path, on_note=report.notes.append)
     repeated = RepeatedRows()
-    unknown, deleted_by_rows = list[str](), set[str]()
+    unknown: list[str] = []
     is_begun = False
     with WriterLease(lease.index) as writer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
@@ -159,11 +110,9 @@ def load_file(
             results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             row_deletes = [(change, result) for change, result in results if isinstance(change, DeletedCompany)]
             on_deletes(row_deletes)
-            deleted_by_rows.update(change.id for change, _ in row_deletes)
-            applied = {result.id for _, result in row_deletes if result.outcome is WriteOutcome.APPLIED}
-            report.deleted += len(applied - not_stored.keys())
+            applied = (result.id for _, result in row_deletes if result.outcome is WriteOutcome.APPLIED)
+            report.deleted += len({*applied} - not_stored.keys())
             on_rows(len(chunk))
-        report.stay_deleted = [each for each in report.stay_deleted if each not in deleted_by_rows]
         if unknown:
             named = ", ".join(unknown[:SHOWN_IDS]) + (", ..." if len(unknown) > SHOWN_IDS else "")
             report.notes.append(f"{len(unknown):,} of the ids to delete have no company: {named}")
@@ -270,23 +219,6 @@ def _accepted(
     return accepted
 
 
-def note_warnings(
-    row: Row, parsed: ParsedRecord, *, columns: Columns, rejects: RejectsFile, report: LoadReport
-) -> None:
-    """Count the ignored and ambiguous values of an accepted row, and write them to the file of warnings."""
-    for name, warning in zip(parsed.warned_fields, parsed.warnings, strict=True):
-        counts = report.ambiguous_values if name in parsed.ambiguous else report.ignored_values
-        counts[name] += 1
-        rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
-    for name, text in parsed.decimal_commas.items():
-        report.decimal_commas.setdefault(name, text)
-    for name, raw in attribute_values(row.record, columns).items():
-        if isinstance(raw, str) and columns.schema.types.get(name) == AttributeType():
-            if DECIMAL_COMMA.fullmatch(raw.strip()):
-                report.decimal_commas.setdefault(f"{NESTED}{name}", raw.strip())
-            report.thousands_commas[f"{NESTED}{name}"] += bool(THOUSANDS_COMMA.fullmatch(raw.strip()))
-
-
 def _load_rows(
     accepted: Sequence[tuple[Row, ParsedRecord]],
     writer: WriterLease,
@@ -308,8 +240,10 @@ def _load_rows(
             before = stored[change.id].company
             report.removed_values.update(removed_fields(before, change.company, row.record, columns))
             report.lost_to_invalid_values.update(lost_to_invalid_values(before, parsed))
-        if result.outcome is WriteOutcome.SUPERSEDED and not isinstance(change, DeletedCompany):
-            report.stay_deleted += [change.id] * (change.id not in stored)
+        if isinstance(change, DeletedCompany):
+            report.deletes[change.id] = max(change.version, report.deletes.get(change.id, 0))
+        elif result.outcome is WriteOutcome.SUPERSEDED and change.id not in stored:
+            report.older[change.id] = max(change.version, report.older.get(change.id, 0))
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
     return list(zip(changes, results, strict=True))

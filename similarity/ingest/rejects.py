@@ -1,14 +1,20 @@
-"""Files of rejected rows, and of values that were ignored or are ambiguous."""
+"""What a load rejects, ignores and counts: the files of rejected rows and ignored values, and the report."""
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from similarity.errors import InvalidInput
+from similarity.index.attributes import AttributeType
+from similarity.index.numbers import DECIMAL_COMMA, THOUSANDS_COMMA
+from similarity.index.protocol import WriteOutcome
 from similarity.index.sqlite.files import refuse_database
+from similarity.ingest.records import NESTED, Columns, ParsedRecord, attribute_values
 from similarity.ingest.rows import Row
 
 SHOWN_WARNINGS = 3
@@ -99,3 +105,70 @@ def _delete_earlier(path: Path) -> None:
             path.unlink()
         except PermissionError:  # of the folder; the file is writable
             path.write_bytes(b"")
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """The counts of a load; `rows` is the sum of `outcomes`.
+
+    Counts of companies: `deleted`; `missing`, the part of `deleted` that a sync deleted because the file lacks them;
+    `failed_deletes`, which a sync could not delete because the store failed. Counts by field: `ignored_values`, invalid
+    values of accepted companies; `ambiguous_values`, which were kept but may mean something else, such as "1.200";
+    `thousands_commas`, values such as "1,234"; `removed_values`, companies that lost a value because their row has no
+    column for it; `lost_to_invalid_values`, companies that lost a value because the new one is invalid.
+    `deletes`: versions of rows that delete, by id; `older`: of rows older than the delete of their company.
+    `decimal_commas`: one number of each field that has decimal commas. `notes`: remarks on the file.
+    """
+
+    rows: int = 0
+    outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
+    ignored_values: Counter[str] = field(default_factory=Counter)
+    ambiguous_values: Counter[str] = field(default_factory=Counter)
+    decimal_commas: dict[str, str] = field(default_factory=dict)
+    thousands_commas: Counter[str] = field(default_factory=Counter)
+    removed_values: Counter[str] = field(default_factory=Counter)
+    lost_to_invalid_values: Counter[str] = field(default_factory=Counter)
+    deletes: dict[str, int] = field(default_factory=dict)
+    older: dict[str, int] = field(default_factory=dict)
+    deleted: int = 0
+    missing: int = 0
+    failed_deletes: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows and deletes by outcome, for the audit record."""
+        rows = {outcome.value: count for outcome, count in self.outcomes.items()}
+        return {"rows": self.rows, **rows, "deleted": self.deleted, "failed_deletes": self.failed_deletes}
+
+    @property
+    def stay_deleted(self) -> list[str]:
+        """Ids of rows older than the delete of their company, unless a newer row of the file deletes it."""
+        return [each for each, version in self.older.items() if version > self.deletes.get(each, 0)]
+
+    @property
+    def rejected(self) -> int:
+        """Number of invalid rows, which are in the rejects file."""
+        return self.outcomes[WriteOutcome.REJECTED]
+
+    @property
+    def failed(self) -> int:
+        """Number of rows and deletes that the store did not accept; a repeated load tries them again."""
+        return self.outcomes[WriteOutcome.FAILED] + self.failed_deletes
+
+
+def note_warnings(
+    row: Row, parsed: ParsedRecord, *, columns: Columns, rejects: RejectsFile, report: LoadReport
+) -> None:
+    """Count the ignored and ambiguous values of an accepted row, and write them to the file of warnings."""
+    for name, warning in zip(parsed.warned_fields, parsed.warnings, strict=True):
+        counts = report.ambiguous_values if name in parsed.ambiguous else report.ignored_values
+        counts[name] += 1
+        rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
+    for name, text in parsed.decimal_commas.items():
+        report.decimal_commas.setdefault(name, text)
+    for name, raw in attribute_values(row.record, columns).items():
+        if isinstance(raw, str) and columns.schema.types.get(name) == AttributeType():
+            if DECIMAL_COMMA.fullmatch(raw.strip()):
+                report.decimal_commas.setdefault(f"{NESTED}{name}", raw.strip())
+            report.thousands_commas[f"{NESTED}{name}"] += bool(THOUSANDS_COMMA.fullmatch(raw.strip()))

@@ -31,7 +31,7 @@ HK|HKG|Hong Kong|Hong Kong SAR|Hongkong; HN|HND|Honduras; HR|HRV|Croatia; HT|HTI
 ID|IDN|Indonesia; IE|IRL|Ireland|Republic of Ireland|Éire; IL|ISR|Israel; IM|IMN|Isle of Man; IN|IND|India|Bharat;
 IQ|IRQ|Iraq; IR|IRN|Iran; IS|ISL|Iceland; IT|ITA|Italy|Italia|Italien|Italie; JE|JEY|Jersey; JM|JAM|Jamaica;
 JO|JOR|Jordan; JP|JPN|Japan|日本|Nippon; KE|KEN|Kenya; KG|KGZ|Kyrgyzstan; KH|KHM|Cambodia;
-KN|KNA|Saint Kitts and Nevis; KP|PRK|North Korea; KR|KOR|South Korea|Korea|Republic of Korea|Korea South;
+KN|KNA|Saint Kitts and Nevis; KP|PRK|North Korea; KR|KOR|South Korea|Korea|Republic of Korea|Korea South|Korea, South;
 KW|KWT|Kuwait; KY|CYM|Cayman Islands; KZ|KAZ|Kazakhstan; LA|LAO|Laos; LB|LBN|Lebanon; LC|LCA|Saint Lucia;
 LI|LIE|Liechtenstein; LK|LKA|Sri Lanka; LR|LBR|Liberia; LS|LSO|Lesotho; LT|LTU|Lithuania; LU|LUX|Luxembourg;
 LV|LVA|Latvia; LY|LBY|Libya; MA|MAR|Morocco; MC|MCO|Monaco; MD|MDA|Moldova; ME|MNE|Montenegro; MG|MDG|Madagascar;
@@ -114,11 +114,11 @@ def _spellings_of() -> dict[str, tuple[str, ...]]:
 
 
 def _other_forms(spelling: str) -> tuple[str, ...]:
-    """Return "U.S." and "U.S" for "US", and "The Netherlands" for "Netherlands"."""
+    """Return "U.S." and "U.S" for "US", "The Netherlands" for "Netherlands", and "Turkiye" for "Türkiye"."""
     if spelling.isupper() and len(spelling) <= 3:
         dotted = ".".join(spelling)
         return f"{dotted}.", dotted
-    return (f"The {spelling}",)
+    return f"The {spelling}", without_marks(normalized("NFKD", spelling))
 
 
 _SPELLINGS_OF = _spellings_of()

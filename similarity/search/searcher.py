@@ -190,7 +190,7 @@ class Searcher:
 
         def run_once() -> tuple[list[Company], Generation]:
             live = self.live()
-            return suggested_companies(self.index, live.name, query, limit=limit), live
+            return suggested_companies(self.index, live, query, limit=limit), live
 
         return retry_if_retired(run_once)
 

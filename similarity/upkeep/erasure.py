@@ -13,7 +13,7 @@ contains older messages, `purge_deleted` removes the tombstone. If an id is itse
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -57,6 +57,10 @@ TEXTS = (
     "name that is one letter, a short number or an ordinary word such as Energy. Ids of events and names of users were "
     "not searched."
 )
+
+
+class WrittenAgain(SimilarityError):
+    """Companies were written again while they were erased; `args` are their ids."""
 
 
 def remaining(record: ErasureRecord) -> list[str]:
@@ -235,10 +239,6 @@ class Eraser:
             newest = ledger.erasure(record.id)
             if newest is None or newest.state is not ErasureState.RUNNING:
                 continue
-            if self._was_written_again(newest):  # verdicts and lists since then are about the new one
-                if may_fail:
-                    self._saved(replace(newest, state=ErasureState.FAILED, problem=WRITTEN_AGAIN))
-                continue
             try:
                 hashes[record.id] = ledger.remembered(record.id)
                 versions[record.id] = newest.version
@@ -248,10 +248,26 @@ class Eraser:
         if self.workspace is None or not hashes:
             return hashes
         key, ids, counts = ledger.key(), list(hashes), dict[str, Forgotten]()
-        for start in range(0, len(ids), MAX_TOGETHER):
-            together = {each: hashes[each] for each in ids[start : start + MAX_TOGETHER]}
-            erased = ErasedCompanies(key, together, self._belongs_to_another, lease.require)
-            counts |= self.workspace.forget_companies(erased)
+
+        def require(ids: Collection[str]) -> None:
+            lease.require()
+            if again := self._stored_again(ids):
+                raise WrittenAgain(*again)
+
+        while ids:
+            together = {each: hashes[each] for each in ids[:MAX_TOGETHER]}
+            try:
+                require(together)
+                erased = ErasedCompanies(key, together, self._belongs_to_another, require)
+                counts |= self.workspace.forget_companies(erased)
+                del ids[:MAX_TOGETHER]
+            except WrittenAgain as error:  # verdicts and lists since then are about the new ones
+                for company_id in error.args:
+                    del hashes[company_id]
+                    ids.remove(company_id)
+                    newest = ledger.erasure(company_id) if may_fail else None
+                    if newest is not None and newest.version == versions[company_id]:
+                        ledger.save_erasure(replace(newest, state=ErasureState.FAILED, problem=WRITTEN_AGAIN))
         for company_id, forgotten in counts.items():
             newest = ledger.erasure(company_id)
             if newest is None or newest.state is not ErasureState.RUNNING or newest.version != versions[company_id]:
@@ -284,6 +300,14 @@ class Eraser:
             return
         ledger.forget(record.id, hashes)
         ledger.save_erasure(replace(newest, state=ErasureState.DONE, compaction=compaction, problem=""))
+
+    def _stored_again(self, ids: Collection[str]) -> set[str]:
+        """Return those of the hidden companies `ids` that a generation has again."""
+        found = set[str]()
+        for generation in self.index.generations() if ids else []:
+            with suppress(UnknownGeneration):
+                found |= self.index.get(generation.name, [*ids]).keys()
+        return found
 
     def _was_written_again(self, record: ErasureRecord) -> bool:
         """Return whether a generation stores another version than the tombstone left, even if it is a delete.

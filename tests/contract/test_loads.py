@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from similarity.index.protocol import CompanyIndex, WriteOutcome
-from similarity.ingest.load import LoadReport, load_file
+from similarity.ingest.load import load_file
 from similarity.ingest.records import Columns
-from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.rejects import LoadReport, RejectsFile
 from similarity.ingest.renewed_leases import LoadLease
 from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder

@@ -96,7 +96,9 @@ class ErasureThread:
     def _rest(self, *, until: float) -> None:
         searched: set[tuple[str, int]] = set()
         is_wanted = False
-        while (left := until - time.monotonic()) > 0 and self._wanted.wait(left):
+        while (left := until - time.monotonic()) > 0:
+            if not self._wanted.wait(min(left, self._seconds_to_look)) and not self._are_running():
+                continue
             self._wanted.clear()
             if self._stopping.is_set():
                 return

@@ -167,7 +167,7 @@ class RowMatcher:
 
     def _by_domain(self, row: ListedCompany) -> Match | None:
         domain = domain_of(row.domain)
-        companies = [company for company in self._with_name(domain) if company.domain == domain] if domain else []
+        companies = [company for company in self._with_name(row.domain) if company.domain == domain] if domain else []
         if len(companies) < 2:
             return Match(companies[0], How.DOMAIN) if companies else None
         core = core_of(row.name)
@@ -192,7 +192,7 @@ class RowMatcher:
     def _with_name(self, name: str) -> list[Company]:
         """Return the companies with the website `name`; if there are none, those with this name or alias."""
         ids = self.index.resolve(self.generation, not_as_id(name))[:MAX_FOUND]
-        return without_pages(with_ids(self.index, self.generation, ids), domain_of(name))
+        return without_pages(with_ids(self.index, self.generation, ids), name)
 
     def _by_similar_name(self, row: ListedCompany) -> Match:
         core = core_of(row.name)

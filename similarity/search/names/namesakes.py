@@ -122,10 +122,14 @@ def larger_meant(
         choice = choose_namesake(name, [company], found, schema, likely=likely)
         others = (choice.company, *choice.others) if choice.company else choice.others
         is_other_name = how is How.ID and core not in cores
+
+        def is_as_large(each: Company) -> bool:
+            return schema.is_prominent(each) or (schema.size_of(each) or -inf) >= size
+
         larger += [
             each
             for each in others
-            if _size(each, schema) > size or (is_other_name and schema.is_prominent(each) and _is_namesake(core, each))
+            if _size(each, schema) > size or (is_other_name and _is_namesake(core, each) and is_as_large(each))
         ]
     if how is How.ID and name != company.id:
         larger += [each for each in found if schema.is_prominent(each) and extends_core(core, cores_of(each))]

@@ -162,7 +162,7 @@ class Resolver:
         """Return the ids of each reference on a shared host without the companies that only have a page there."""
         hosts = {each: host for each, ids in ids_of.items() if ids and (host := domain_of(each)) in SHARED_HOSTS}
         found = {host: self._companies(ids_of[reference][:CANDIDATES_SHOWN]) for reference, host in hosts.items()}
-        return {each: [company.id for company in without_pages(found[host], host)] for each, host in hosts.items()}
+        return {each: [company.id for company in without_pages(found[host], each)] for each, host in hosts.items()}
 
     def _beside_ticker(self, reference: str, name: str, ticker: str) -> Resolved:
         """Return the company of a reference "NAME (TICKER)": that of the name, unless another has the ticker as its id.
@@ -172,8 +172,8 @@ class Resolver:
         spelled = not_as_id(name)
         named = self.companies([spelled], max_similar_searches=1)[spelled]
         is_found = isinstance(named, FoundCompany)
-        possible = (named.document.company,) if isinstance(named, FoundCompany) else _possible(named)
-        listed = [each for each in possible if re.split("[.-]", each.id)[0] == ticker or each.id == ticker]
+        meant = (named.document.company,) if isinstance(named, FoundCompany) else possible(named)
+        listed = [each for each in meant if re.split("[.-]", each.id)[0] == ticker or each.id == ticker]
         if is_found and listed:
             return named
         if len(listed) == 1 and not self.exact and (stored := self.stored([listed[0].id])):
@@ -181,7 +181,7 @@ class Resolver:
         other = [document.company for document in self.stored([ticker]).values()]
         if is_found and not other and not self.exact:
             return named
-        by_id = {each.id: each for each in ((*possible, *other) if is_found else (*other, *possible))}
+        by_id = {each.id: each for each in ((*meant, *other) if is_found else (*other, *meant))}
         return self._error(reference, (), Match(candidates=(*by_id.values(),), is_contested=bool(is_found and other)))
 
     def _named_like_id(self, company: Company) -> tuple[Company, ...]:
@@ -302,7 +302,8 @@ class Resolver:
         return by_id
 
 
-def _possible(error: UnknownCompany | AmbiguousCompany) -> tuple[Company, ...]:
+def possible(error: UnknownCompany | AmbiguousCompany) -> tuple[Company, ...]:
+    """Return the companies that a reference may mean, best first."""
     return error.candidates if isinstance(error, AmbiguousCompany) else error.suggestions
 
 

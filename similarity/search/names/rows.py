@@ -35,6 +35,8 @@ TICKER = re.compile(r"\([A-Z][A-Za-z ]{1,19}: ?([A-Z0-9][A-Z0-9.-]{0,9})\)$")
 """A ticker after a name, as news articles write it: (NASDAQ: PEP)."""
 BARE_TICKER = re.compile(r"\(([A-Z0-9][A-Z0-9.-]{0,9})\)$")
 """A ticker without its exchange: (PEP). It may also be a part of the name: Equinix, Inc. (REIT)."""
+HOME = re.compile(r"(?:https?://)?[^/?#@]+/?(?:[?#].*)?", re.IGNORECASE)
+"""The address of a website, not of a page on it."""
 WITH_COUNTRY = re.compile(r"(.*\S)\s*(?:,([^,]+)|\(([^()]+)\))")
 
 
@@ -105,14 +107,17 @@ def with_ticker(name: str) -> tuple[str, str]:
     return (plain, found[1]) if found and plain else (name, "")
 
 
-def without_pages(companies: Sequence[Company], host: str) -> list[Company]:
-    """Return the companies without those whose website is only a page of the shared host `host`.
+def without_pages(companies: Sequence[Company], website: str) -> list[Company]:
+    """Return the companies without those whose domain is a shared host that `website` does not mean.
 
-    A shared host has the name of its owner: etsy.com is Etsy's. A start-up with a page of facebook.com is not Facebook.
+    A shared host has the name of its owner: etsy.com is Etsy's, etsy.com/shop/knits is not. A start-up with a page of
+    facebook.com is not Facebook.
     """
+    host = domain_of(website)
     if host not in SHARED_HOSTS:
         return list(companies)
-    return [each for each in companies if each.domain != host or _is_named_like_host(each, host)]
+    is_home = HOME.fullmatch(website.strip()) is not None
+    return [each for each in companies if each.domain != host or (is_home and _is_named_like_host(each, host))]
 
 
 def _is_named_like_host(company: Company, host: str) -> bool:
@@ -159,7 +164,7 @@ def has_another_website(row: ListedCompany, company: Company) -> bool:
 
 def contested(row: ListedCompany, company: Company, larger: Sequence[Company]) -> Match:
     """Return the miss of a row that may mean `company` or one of `larger`; companies of its country come first."""
-    reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
+    reason = f"{row.name!r} may also mean another company; choose one, or give its domain"
     by_id = {each.id: each for each in (company, *larger)}
     by_country = sorted(by_id.values(), key=lambda each: not is_same_country(each.country, row.country))
     return Match(candidates=tuple(by_country), miss=reason, is_contested=True)

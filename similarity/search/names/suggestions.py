@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 from similarity.company import Company, name_key
 from similarity.index.attributes import AttributeSchema
-from similarity.index.protocol import CompanyIndex
+from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.validation import fold
 from similarity.preparation.masking import GROUP_WORDS
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.index_queries import listed_as, possible_ids
-from similarity.search.names.list_matching import RowMatcher
-from similarity.search.names.resolver import MIN_CONFIDENCE
-from similarity.search.names.rows import ListedCompany
+from similarity.search.names.resolver import FoundCompany, Resolver, possible
 
 FOUND_TO_ORDER = 200
 """This number of companies is read in the order of the index; the best of them are shown."""
@@ -19,30 +17,31 @@ MAX_LIKELY = 3
 EXACT, PREFIX, WORDS, OTHER = range(4)
 
 
-def suggested_companies(index: CompanyIndex, generation: str, query: str, *, limit: int) -> list[Company]:
+def suggested_companies(index: CompanyIndex, live: Generation, query: str, *, limit: int) -> list[Company]:
     """Return up to `limit` companies whose id, name, alias, domain or words match, as a search box shows them.
 
-    The company with the id `query`, ignoring case, is the first; the others are in the order of `by_prominence`. The
-    suffix of an exchange may be missing if `query` is a number, or if no name or word matches: DELTA.BK is not the
-    first for "delta". If no name is `query`, the company that a `Resolver` opens is the first: The Coca-Cola Company
-    for "coca-cola". If no name begins as typed either, companies that may be meant, and names with a typing error, are
-    searched. If `query` is blank, no company is found.
+    The company that a `Resolver` opens is the first, and then the one with the id `query`, ignoring case; the others
+    are in the order of `by_prominence`. The suffix of an exchange may be missing if `query` is a number, or if no name
+    or word matches: DELTA.BK is not the first for "delta". If no company is opened, and no name is `query` or begins
+    so, companies that may be meant, and names with a typing error, are searched. If `query` is blank, no company is
+    found.
     """
     if not query.strip():
         return []
+    generation = live.name
+    opened = Resolver(index, live).companies([query], max_similar_searches=1)[query]
     by_id = index.get(generation, possible_ids(query))
-    first = {company_id: stored.company for company_id, stored in by_id.items()}
+    first = {opened.document.id: opened.document.company} if isinstance(opened, FoundCompany) else {}
+    first |= {company_id: stored.company for company_id, stored in by_id.items()}
     schema = index.attributes()
     found = index.find(generation, query, limit=max(limit, FOUND_TO_ORDER))
     if not found or query.strip().isdigit():
         listed = largest_first(listed_as(index, generation, query), schema)
         first |= {company.id: company for company in listed}
     kinds = {_kind(company, name_key(query), ()) for company in found}
-    if not first and EXACT not in kinds:
-        match = RowMatcher(index, generation, schema, as_typed=True).match(ListedCompany(name=query))
-        likely = [match.company] if match.company else match.candidates[:MAX_LIKELY]
-        if PREFIX not in kinds or (match.confidence or 0.0) >= MIN_CONFIDENCE:
-            first |= {company.id: company for company in likely}
+    if not first and EXACT not in kinds and not isinstance(opened, FoundCompany):
+        if PREFIX not in kinds:
+            first |= {company.id: company for company in possible(opened)[:MAX_LIKELY]}
         found = found or index.find_misspelled(generation, query, limit=limit)
     others = [company for company in by_prominence(found, query, schema) if company.id not in first]
     return [*first.values(), *others][:limit]

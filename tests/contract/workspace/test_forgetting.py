@@ -1,11 +1,12 @@
 """An erased company is in no event, no list and no look any more; everything else stays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from similarity.errors import LeaseLost
 from similarity.feedback import forgetting
 from similarity.feedback.protocol import ErasedMeanwhile, Forgotten, Look, Shown, Verdict, Workspace
 from tests.workspace_records import NOON, forget, make_erased, make_event, make_list, make_names, make_shortlist, moment
@@ -108,6 +109,25 @@ def test_it_leaves_shortlists_which_stay_even_if_they_are_empty(workspace: Works
     assert workspace.saved_list("contacted").companies == ("puma", "nike-japan", "asics")
     assert workspace.saved_list("alone").companies == ()
     assert workspace.saved_list("others") == kept
+
+
+def test_nothing_is_removed_without_leave(workspace: Workspace) -> None:
+    """Another process may have taken the lease, or the company may have been written again."""
+    workspace.add_event(make_event("1", anchor="nike", hit="adidas"))
+    workspace.add_event(make_event("2", anchor="puma", hit="adidas", note="bigger than Nike"))
+    workspace.save_list(make_shortlist("contacted", "nike", "puma"))
+    workspace.save_list(make_shortlist("Nike's suppliers", "puma"))
+    looked(workspace, "contacted", "nike", "puma")
+    before = [*workspace.events()], workspace.lists()
+
+    def refuse(ids: Collection[str]) -> None:
+        if ids:
+            raise LeaseLost(", ".join(ids))
+
+    with pytest.raises(LeaseLost, match="nike"):
+        workspace.forget_companies(make_erased({"nike": ["Nike, Inc."]}, require=refuse))
+    assert ([*workspace.events()], workspace.lists()) == before
+    assert seen(workspace, "contacted") == ("nike", "puma")
 
 
 def test_queries_follow_a_shortlist_that_is_renamed(workspace: Workspace) -> None:

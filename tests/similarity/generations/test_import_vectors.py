@@ -23,9 +23,9 @@ from similarity.generations.import_vectors import import_target, import_vectors,
 from similarity.index.name_hashes import hashes_of
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.load import CHUNK_ROWS, LoadReport
+from similarity.ingest.load import CHUNK_ROWS
 from similarity.ingest.records import Columns
-from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.rejects import LoadReport, RejectsFile
 from tests.contract.steps import add_live
 from tests.factories import make_embedded, make_generation
 

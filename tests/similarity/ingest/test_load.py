@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, LeaseLost, NoLiveGeneration
 from similarity.index.protocol import CompanyIndex, Lease, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, load_file
+from similarity.ingest.load import CHUNK_ROWS, load_file
 from similarity.ingest.records import Columns
-from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.rejects import LoadReport, RejectsFile
 from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
@@ -149,6 +149,10 @@ def test_a_company_that_its_own_file_deletes_does_not_stay_deleted(loader: Loade
     log.append({"id": "c5", "event_time": "2024-02-01T00:00:00Z", "deleted": True})
     for _ in range(2):
         assert loader.load(log, sync=True).stay_deleted == []
+    log.append(record("c5", event_time="2024-03-01T00:00:00Z"))  # written again
+    assert loader.load(log, sync=True).stay_deleted == []
+    loader.load([{"id": "c5", "deleted": True}])
+    assert loader.load(log, sync=True).stay_deleted == ["c5"]
 
 
 @pytest.mark.parametrize("column", ["website=", "domain="])

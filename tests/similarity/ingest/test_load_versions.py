@@ -11,10 +11,10 @@ import pytest
 from similarity.company import DeletedCompany, EmbeddedCompany, utc_now, version_of
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.load import LoadReport, load_file
+from similarity.ingest.load import load_file
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import Columns
-from similarity.ingest.rejects import RejectsFile
+from similarity.ingest.rejects import LoadReport, RejectsFile
 from similarity.ingest.renewed_leases import LoadLease
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease

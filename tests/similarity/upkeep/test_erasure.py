@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -197,12 +197,32 @@ def test_what_is_said_of_a_company_that_was_written_again_stays(tmp_path: Path, 
         assert workspace.lists() == [kept]
 
 
+def test_what_is_said_of_a_company_that_is_written_again_during_the_search_stays(
+    tmp_path: Path, index: WatchedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison of many notes takes minutes."""
+    with closing(SqliteWorkspace(tmp_path / "workspace.db")) as workspace:
+        eraser = Eraser(index, workspace, clock=lambda: NOW)
+        versions = [eraser.accept(each).version for each in ("acme", "other")]
+        workspace.save_list(make_shortlist("partners", "acme", "other", "third"))
+        compare = SqliteWorkspace._compare_texts
+
+        def written_again(searched: SqliteWorkspace, companies: ErasedCompanies) -> int:
+            index.upsert("live", [make_embedded("acme", version=versions[0] + 2)])
+            return compare(searched, companies)
+
+        monkeypatch.setattr(SqliteWorkspace, "_compare_texts", written_again)
+        records = {each.id: each for each in eraser.finish(compact=False)}
+        assert (records["acme"].problem, records["other"].state) == (WRITTEN_AGAIN, ErasureState.DONE)
+        assert workspace.saved_list("partners").companies == ("acme", "third")
+
+
 def test_who_was_stopped_until_the_lease_ended_changes_no_list(tmp_path: Path, index: WatchedIndex) -> None:
     with closing(SqliteWorkspace(tmp_path / "workspace.db")) as workspace:
         workspace.save_list(make_shortlist("partners", "acme"))
 
-        def lost() -> None:
-            raise LeaseLost("lost")
+        def lost(ids: Collection[str]) -> None:
+            raise LeaseLost(f"lost for {ids}")
 
         with pytest.raises(LeaseLost):
             workspace.forget_companies(ErasedCompanies(b"key", {"acme": frozenset()}, require=lost))

@@ -179,11 +179,15 @@ def test_a_shared_host_is_the_website_of_the_company_of_its_name_only(resolver: 
     resolver.index.upsert("first", [make_embedded("ETSY", name="Etsy, Inc.", domain="etsy.com")])
     resolver.index.upsert("first", [make_embedded("shop", name="Gnome Shop", domain="facebook.com")])
     assert resolver.company("https://www.etsy.com").document.id == "ETSY"
+    for page in ("https://www.etsy.com/shop/knits", "etsy.com/shop/knits", "bob@etsy.com"):
+        with pytest.raises(UnknownCompany):
+            replace(resolver, exact=True).company(page)
     matcher = RowMatcher(resolver.index, "first", resolver.index.attributes())
     for exact in (True, False):
         with pytest.raises(UnknownCompany):
             replace(resolver, exact=exact).company("facebook.com")
-    assert matcher.match(ListedCompany(domain="facebook.com")).company is None
+    for page in ("facebook.com", "https://www.etsy.com/shop/knits"):
+        assert matcher.match(ListedCompany(domain=page)).company is None
 
 
 def test_a_website_of_a_company_without_a_size_does_not_win_over_names_that_begin_alike(resolver: Resolver) -> None:
@@ -407,6 +411,20 @@ def test_a_row_is_not_matched_if_another_large_company_may_be_meant(
 ) -> None:
     row = RowMatcher(resolver.index, "first", resolver.index.attributes()).match(ListedCompany(name))
     assert (row.company, {each.id for each in row.candidates}) == (None, candidates)
+
+
+def test_an_id_may_be_the_name_of_a_company_as_large(resolver: Resolver) -> None:
+    """TMX is Terminix, and may mean TMX Group."""
+    small = {"size": "small"}
+    tmx = (
+        make_embedded("TMX", name="Terminix Holdings", attributes=small),
+        make_embedded("X.TO", name="TMX Ltd", attributes=small),
+    )
+    resolver.index.upsert("first", tmx)
+    found = resolver.company("TMX")
+    assert (found.document.id, [each.id for each in found.others]) == ("TMX", ["X.TO"])
+    match = RowMatcher(resolver.index, "first", resolver.index.attributes()).match(ListedCompany("TMX"))
+    assert (match.company, [each.id for each in match.candidates]) == (None, ["TMX", "X.TO"])
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_an_id_comes_first_and_a_typing_error_is_forgiven_where_nothing_else_is_
         add_live(index, "first")
         companies = make_embedded("NKE", name="Nike", aliases=("NK Sports",)), make_embedded("nk", name="NKE Bank")
         index.upsert("first", companies)
-        assert [each.id for each in suggested_companies(index, "first", query, limit=5)] == found
+        assert [each.id for each in suggested_companies(index, index.live(), query, limit=5)] == found
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,18 @@ def test_the_company_that_a_name_opens_is_the_first(tmp_path: Path, query: str, 
         other = make_embedded("AIR", name="Air New Zealand", description="Competes with Ryan's airline.")
         cola = make_embedded("KO", name="The Cola Mix Company"), make_embedded("CCEP", name="Cola Mix Bottlers PLC")
         index.upsert("first", [*companies, other, *cola])
-        assert [each.id for each in suggested_companies(index, "first", query, limit=5)] == found
+        assert [each.id for each in suggested_companies(index, index.live(), query, limit=5)] == found
+
+
+def test_a_large_company_that_a_word_opens_is_before_the_one_with_this_id(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        index.declare(SIZES)
+        forward = make_embedded("FORD", name="Forward Industries", attributes={"market_cap": "micro"})
+        ford = make_embedded("F", name="Ford Motor Company", attributes={"market_cap": "mega"})
+        index.upsert("first", [forward, ford])
+        for query, found in (("ford", ["F", "FORD"]), ("FORD", ["FORD", "F"])):
+            assert [each.id for each in suggested_companies(index, index.live(), query, limit=5)] == found
 
 
 def test_the_suffix_of_an_exchange_may_be_missing_where_no_name_matches(tmp_path: Path) -> None:
@@ -106,4 +117,4 @@ def test_the_suffix_of_an_exchange_may_be_missing_where_no_name_matches(tmp_path
         companies = make_embedded("DAL", name="Delta Air Lines"), make_embedded("DELTA.BK", name="Thai Electronics")
         index.upsert("first", [*companies, make_embedded("7203.T", name="Toyota")])
         for query, found in (("delta", "DAL"), ("7203", "7203.T"), ("Thai", "DELTA.BK")):
-            assert suggested_companies(index, "first", query, limit=5)[0].id == found
+            assert suggested_companies(index, index.live(), query, limit=5)[0].id == found

@@ -15,7 +15,7 @@ class Values:
 
     def field_values(self, generation: str, field: str, among: Collection[str]) -> list[str]:
         self.asked += 1
-        held = ("united states", "usa", "germany", "u.k.", "the netherlands", "kosovo", "european union")
+        held = ("united states", "usa", "germany", "u.k.", "the netherlands", "kosovo", "european union", "turkiye")
         return [value for value in held if value in {each.casefold() for each in among}]
 
 
@@ -33,6 +33,8 @@ def test_values_become_the_spellings_that_companies_have_with_one_question_to_th
     assert index.asked == 1
     [british] = with_countries(index, "g", [FieldFilter(field="country", any_of=("UK", "Holland"), none_of=("u.k.",))])
     assert (british.any_of, british.none_of) == (("u.k.", "the netherlands"), ("u.k.",))
+    [turkish] = with_countries(index, "g", [FieldFilter(field="country", any_of=("Turkey",))])
+    assert turkish.any_of == ("turkiye",)
     others = FieldFilter(field="country", any_of=("Kosovo", "Germany"), none_of=("European Union",))
     [kosovan] = with_countries(index, "g", [others])
     assert (kosovan.any_of, kosovan.none_of) == (("Kosovo", "germany"), ("European Union",))
