@@ -32,7 +32,7 @@ SHARED_HOSTS = frozenset(
     "tiktok.com linktr.ee sites.google.com wordpress.com wixsite.com blogspot.com weebly.com squarespace.com "
     "crunchbase.com wikipedia.org en.wikipedia.org bloomberg.com etsy.com angel.co apps.apple.com "
     "play.google.com finance.yahoo.com ycombinator.com pitchbook.com xing.com vk.com bit.ly example.com none.com "
-    "producthunt.com f6s.com wellfound.com trustpilot.com glassdoor.com zoominfo.com "
+    "pinterest.com producthunt.com f6s.com wellfound.com trustpilot.com glassdoor.com zoominfo.com "
     # of mail, which a list may have instead of websites
     "gmail.com googlemail.com yahoo.com yahoo.co.jp hotmail.com outlook.com live.com msn.com icloud.com aol.com "
     "gmx.de gmx.net gmx.com web.de t-online.de orange.fr wanadoo.fr free.fr libero.it proton.me protonmail.com "

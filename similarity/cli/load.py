@@ -263,7 +263,8 @@ def _print_report(
     if superseded := report.outcomes[WriteOutcome.SUPERSEDED]:
         typer.echo(
             f"{superseded:,} superseded: the index holds a newer version of these companies, so their rows changed "
-            "nothing. A version is the event_time or, without one, the time of the load"
+            "nothing. A version is the event_time or, without one, the time of the load; to write them anyway, load "
+            "them without their times (--column event_time=)"
         )
     if stays := report.stay_deleted:
         typer.echo(

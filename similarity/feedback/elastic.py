@@ -14,6 +14,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -192,8 +193,7 @@ class ElasticWorkspace:
         changed, renamed, written = Counter[str](), dict[str, str](), set[str]()  # `written`: ids of documents
         for _ in range(MAX_ROUNDS):
             has_conflict = False
-            # Queries have the names of the first round already. A list that was renamed and is here again is a new one.
-            renamed = {old: new for old, new in renamed.items() if document_id("list", old) not in written}
+            # Queries have the names of the first round already.
             renamed = forgetting.renamed_lists(self.lists(), companies) | renamed
             # Rename lists last: if this call is interrupted, the next one needs the old names to change the queries.
             for hit in (
@@ -210,6 +210,8 @@ class ElasticWorkspace:
                 if cleaned is None:
                     is_written = self._remove(hit)
                 elif cleaned.name != saved.name:
+                    if hit["_id"] in written:  # it was renamed, and is here again: a new list
+                        cleaned = replace(cleaned, name=f"{cleaned.name} {secrets.token_hex(4)}")
                     is_written = not has_conflict and self._rename(hit, cleaned, partial(companies.require, found))
                 else:
                     is_written = self._indices.replace(self._indices.lists, hit, mapping.list_source(cleaned))

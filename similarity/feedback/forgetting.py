@@ -110,7 +110,7 @@ class _Search:
         """Return the name of a list after the erasure."""
         if not self._noted(self.companies.contained_in(name)):
             return name
-        return self.renamed.get(name, _replacement(self.companies, name))
+        return self.renamed.get(name, _replacement(self.companies, f"missing {name}"))
 
     def _is_anchor(self, anchor: Mapping[str, Any]) -> bool:
         by_reference = self.companies.matches(anchor.get("company"))

@@ -30,6 +30,7 @@ LABEL_COLUMNS = ("label", "gold_label", "judgement", "class")
 POSITIVE_WORDS = frozenset({"positive", "competitor", "1", "true"})
 NEGATIVE_WORDS = frozenset({"negative", "not_competitor", "other", "0", "false"})
 UNLABELLED_WORDS = frozenset({"", "-", "unlabelled", "unlabeled", "unsure", "none", "null", "nan"})
+MAX_MESSAGE = 1_000
 EXPECTED = "a file of labels has the columns anchor, candidate, grade (or company_a, company_b, label)"
 
 
@@ -80,13 +81,13 @@ def _label(row: Row, path: Path) -> tuple[str, str, int | None]:
     place = f"{path}, row {row.number}"
     if row.unreadable:
         raise InvalidInput(f"{place}: {row.unreadable}")
-    names = set(row.record)
-    sides = next((each for each in (*ID_COLUMNS, VERDICT_COLUMNS) if set(each) <= names), None)
+    names = {str(name).strip().casefold(): name for name in row.record}
+    sides = next((each for each in (*ID_COLUMNS, VERDICT_COLUMNS) if names.keys() >= set(each)), None)
     column = next((each for each in (*GRADE_COLUMNS, *LABEL_COLUMNS) if each in names), None)
     if sides is None or column is None:
         missing = "no column of grades or labels" if sides else "no two columns with the ids of a pair"
-        raise InvalidInput(f"{path} has {missing}; {EXPECTED}")
-    values = [row.record[name] for name in (*sides, column)]
+        raise InvalidInput(f"{path} has {missing}, only {', '.join(map(str, row.record))}; {EXPECTED}"[:MAX_MESSAGE])
+    values = [row.record[names[name]] for name in (*sides, column)]
     anchor, candidate, cell = ("" if value is None else str(value).strip() for value in values)
     if not anchor or not candidate:
         raise InvalidInput(f"{place}: a label needs both an anchor and a candidate")
@@ -100,9 +101,10 @@ def _grade(cell: str, *, is_grade: bool, place: str) -> int | None:
     if cell.casefold() in UNLABELLED_WORDS:
         return None
     if is_grade:
-        if cell not in {str(known) for known in GAINS}:
+        grade = cell.removesuffix(".0")  # of a data frame with missing grades
+        if grade not in {str(known) for known in GAINS}:
             raise InvalidInput(f"{place}: grade {cell!r:.60} is not 0, 1 or 2")
-        return int(cell)
+        return int(grade)
     if cell.casefold() in POSITIVE_WORDS:
         return COMPETITOR
     if cell.casefold() in NEGATIVE_WORDS:

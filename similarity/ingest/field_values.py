@@ -36,6 +36,7 @@ MAX_BITS = 10_000
 NUMBER_EXAMPLES = "12500, 12,500 or 12.5"
 YEAR = re.compile(r"(?:19|20)[0-9]{2}\b")
 COMPACT_DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
+WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0")
 COMMA_DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+")
 LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")
 SEPARATORS = re.compile(r"[;|\r\n]")
@@ -210,3 +211,15 @@ def _whole(number: float) -> float:
 def _is_storable(number: float) -> bool:
     """Return whether the number can be stored as an attribute: a finite float or a signed 64-bit integer."""
     return is_finite(number) if isinstance(number, float) else -(2**63) <= number < 2**63
+
+
+def id_warning(company_id: str) -> str:
+    """Return why an id may be a mistake of the file; empty if nothing is odd."""
+    if company_id.casefold() in MISSING:  # NAN is a ticker, too
+        return f"id: {company_id!r} is usually a missing value; companies of one id replace each other"
+    # A data frame makes floats of whole numbers if one of them is missing, and may have written them as text.
+    if WHOLE_FLOAT.fullmatch(company_id):
+        return f"id: {company_id!r} is a number with a decimal point; {company_id.removesuffix('.0')!r} is another id"
+    if DATE_PATTERN.fullmatch(company_id):
+        return f"id: {company_id!r} is a date, which Excel makes of texts such as MAR1"
+    return ""

@@ -20,12 +20,12 @@ from similarity.formats.plain_values import UnreadableValue, plain_value
 from similarity.index.attributes import TEXT, AttributeSchema, AttributeType, parse_type
 from similarity.ingest.encodings import before_wrong_decoding
 from similarity.ingest.field_values import (
-    MISSING,
     FieldValue,
     attribute_value,
     clean_list,
     clean_text,
     comma_warning,
+    id_warning,
     kind_of,
 )
 
@@ -40,7 +40,6 @@ COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
 FALLBACK_COLUMNS = {"domain": "website"}
 FIELD_SYNONYMS = {column: name for name, column in FALLBACK_COLUMNS.items()}
 SEPARATORS = re.compile(r"[\s_-]+")
-WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0")
 NESTED = "attributes."
 
 
@@ -241,7 +240,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         if meant := before_wrong_decoding(text[name]):
             warnings += (f"{name}: {text[name]!r:.40} looks like {meant!r:.40} in a wrong encoding; save as UTF-8",)
             ambiguous.add(name)
-    if warning := _id_warning(text["id"]):
+    if warning := id_warning(text["id"]):
         warnings += (warning,)
         ambiguous.add("id")
     # Names of companies have commas, so aliases get no warning.
@@ -254,15 +253,6 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         ambiguous=frozenset(ambiguous),
         decimal_commas={name: each.decimal_comma for name, each in remarkable.items() if each.decimal_comma},
     )
-
-
-def _id_warning(company_id: str) -> str:
-    if company_id.casefold() in MISSING:  # NAN is a ticker, too
-        return f"id: {company_id!r} is usually a missing value; companies of one id replace each other"
-    # A data frame makes floats of whole numbers if one of them is missing, and may have written them as text.
-    if WHOLE_FLOAT.fullmatch(company_id):
-        return f"id: {company_id!r} is a number with a decimal point; {company_id.removesuffix('.0')!r} is another id"
-    return ""
 
 
 def _parts_of(pair: str) -> tuple[str, str | None, str]:

@@ -89,8 +89,9 @@ class ErasureThread:
                 continue
             self._began = time.monotonic()
             ended = self._tried(self._finish)
-            if ended:
-                self._rest(until=time.monotonic() + REST * (time.monotonic() - self._began))
+            rest = REST * (time.monotonic() - self._began)
+            # A failed round may have waited for a store, but may also have rewritten a part of the files.
+            self._rest(until=time.monotonic() + (rest if ended else min(rest, self._seconds_to_retry)))
             pauses = None if ended else pauses or backoff(self._seconds_to_retry, LONGEST_SECONDS_TO_RETRY)
 
     def _rest(self, *, until: float) -> None:

@@ -21,7 +21,7 @@ from similarity.search.names.comparison import (
     is_domain,
 )
 from similarity.search.names.confidence import confidence_of
-from similarity.search.names.index_queries import likely_listings, with_words
+from similarity.search.names.index_queries import likely_listings, listed_as, with_words
 from similarity.search.names.list_matching import RowMatcher
 from similarity.search.names.namesakes import choose_namesake, has_namesakes, is_bare, largest_or_only
 from similarity.search.names.rows import (
@@ -40,7 +40,7 @@ MAX_LISTED, CANDIDATES_OF_MANY = 50, 2
 NO_DESCRIPTION = "—"
 SUGGESTIONS_SHOWN = 5
 BEGUN_ALIKE_SHOWN = 3
-MIN_BEGINNING = 2
+MIN_BEGINNING, MAX_BEGINNING = 2, 40
 IDS_PER_REQUEST = 1_000
 IDS_PER_SHORTENED_REQUEST = 50
 """A description may take 800 kB, and all descriptions of one request are in memory together."""
@@ -152,16 +152,21 @@ class Resolver:
         """Return the id in each reference "NAME (ID)" whose NAME, but for its legal form, is that of this company."""
         written = {each: found for each in references if (found := WITH_ID.fullmatch(each.strip()))}
         by_id = self.stored(list({found[2] for found in written.values()}))
-        return {
-            reference: [found[2]]
+        fitting = {
+            reference: (not_as_id(found[1]), found[2])
             for reference, found in written.items()
             if found[2] in by_id and core_of(found[1]) in cores_of(by_id[found[2]].company)
         }
+        # EQT AB (EQT) is not EQT Corporation, whose id is EQT.
+        names = [name for name, _ in fitting.values()]
+        named = self.index.resolve_many(self.generation.name, names) if names else {}
+        return {reference: [each] for reference, (name, each) in fitting.items() if each in (named[name] or [each])}
 
     def _of_shared_hosts(self, ids_of: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         """Return the ids of each reference on a shared host without the companies that only have a page there."""
         hosts = {each: host for each, ids in ids_of.items() if ids and (host := domain_of(each)) in SHARED_HOSTS}
-        found = {host: self._companies(ids_of[reference][:CANDIDATES_SHOWN]) for reference, host in hosts.items()}
+        one_of_each = {host: reference for reference, host in hosts.items()}  # all have the same ids
+        found = {host: self._companies(ids_of[each][:CANDIDATES_SHOWN]) for host, each in one_of_each.items()}
         return {each: [company.id for company in without_pages(found[host], each)] for each, host in hosts.items()}
 
     def _beside_ticker(self, reference: str, name: str, ticker: str) -> Resolved:
@@ -174,13 +179,15 @@ class Resolver:
         is_found = isinstance(named, FoundCompany)
         meant = (named.document.company,) if isinstance(named, FoundCompany) else possible(named)
         listed = [each for each in meant if re.split("[.-]", each.id)[0] == ticker or each.id == ticker]
-        if is_found and listed:
+        if isinstance(named, FoundCompany) and listed:
             return named
         if len(listed) == 1 and not self.exact and (stored := self.stored([listed[0].id])):
             return FoundCompany(stored[listed[0].id], confidence_of(How.ID, ticker))
         other = [document.company for document in self.stored([ticker]).values()]
-        if is_found and not other and not self.exact:
-            return named
+        if isinstance(named, FoundCompany) and not other and not self.exact:
+            elsewhere = listed_as(self.index, self.generation.name, ticker)  # Siemens Energy (SIE): SIE.DE is Siemens
+            prominent = filter(self.index.attributes().is_prominent, elsewhere)
+            return replace(named, others=tuple({each.id: each for each in (*named.others, *prominent)}.values()))
         by_id = {each.id: each for each in ((*meant, *other) if is_found else (*other, *meant))}
         return self._error(reference, (), Match(candidates=(*by_id.values(),), is_contested=bool(is_found and other)))
 
@@ -232,7 +239,7 @@ class Resolver:
         else:
             match = self._match(reference, schema)
             name, ticker = with_ticker(reference)
-            if ticker and match.company is None:
+            if ticker and match.company is None and "(" not in name:
                 return self._beside_ticker(reference, name, ticker)
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
             by_id = self.stored([match.company.id])
@@ -258,7 +265,7 @@ class Resolver:
 
     def _begun_alike(self, core: str, schema: AttributeSchema) -> list[Company]:
         """Return the companies whose names share the longest beginning with `core`, the largest first."""
-        for letters in range(len(core) - 1, MIN_BEGINNING - 1, -1):
+        for letters in range(min(len(core) - 1, MAX_BEGINNING), MIN_BEGINNING - 1, -1):
             found = self.index.find(self.generation.name, core[:letters], limit=MAX_FOUND)
             begun = [each for each in found if core_of(each.name).startswith(core[:letters])]
             if begun:

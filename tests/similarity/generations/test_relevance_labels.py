@@ -66,6 +66,8 @@ def test_the_pairs_of_training_are_labels(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("company_a,company_b,label\na,b,positive\na,c,not_competitor\na,d,\na,e,unsure\nb,a,1\n")
     assert read_relevance_labels(path) == {"a": {"b": 2, "c": 0}, "b": {"a": 2}}
+    path.write_text("Anchor,Candidate,Grade\na,b,2.0\na,c,\n")
+    assert read_relevance_labels(path) == {"a": {"b": 2}}
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "dev.tsv.gz"])
@@ -81,9 +83,9 @@ def test_labels_are_read_by_anchor(tmp_path: Path, name: str) -> None:
         ("", "first line must name the columns"),
         (
             "anchor\tcandidate\na\tb\n",
-            "no column of grades or labels; a file of labels has the columns anchor, candidate, grade",
+            "no column of grades or labels, only anchor, candidate; a file of labels has the columns anchor, candidate, g",
         ),
-        ("anchor\tgrade\na\t2\n", "no two columns with the ids of a pair; a file of labels has the"),
+        ("anchor\tgrade\na\t2\n", "no two columns with the ids of a pair, only anchor, grade; a file of labels has"),
         ("anchor\tcandidate\tgrade\n", "has no labels"),
         ("anchor\tcandidate\tgrade\na\tb\t\n", "has no labels"),
         ("anchor\tcandidate\tgrade\na\tb\t1\na\tc\t3\n", "row 2: grade '3' is not 0, 1 or 2"),

@@ -332,6 +332,8 @@ def test_an_id_that_a_table_made_a_float_is_warned_of(company_id: str | float) -
     assert (parsed.change.id, parsed.ambiguous) == ("7.0", frozenset({"id"}))
     assert parsed.warnings == ("id: '7.0' is a number with a decimal point; '7' is another id",)
     assert parse_record(RECORD | {"id": 7}, columns=Columns(), now=NOW).warnings == ()
+    dated = parse_record(RECORD | {"id": "2026-03-01"}, columns=Columns(), now=NOW)
+    assert dated.warnings == ("id: '2026-03-01' is a date, which Excel makes of texts such as MAR1",)
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,16 @@ def test_an_unknown_website_suggests_the_company_whose_name_is_in_it(resolver: R
     assert [each.id for each in unknown.value.suggestions] == ["HPQ"]
 
 
+def test_a_ticker_beside_a_name_is_not_that_of_another_legal_form(resolver: Resolver) -> None:
+    pair = make_embedded("EQT", name="EQT Corporation"), make_embedded("EQT.ST", name="EQT AB")
+    resolver.index.upsert("first", pair)
+    for each in (resolver, replace(resolver, exact=True)):
+        assert each.company("EQT AB (EQT)").document.id == "EQT.ST"
+        assert each.company("EQT Corporation (EQT)").document.id == "EQT"
+    found = resolver.company("Hong Leong Bank Berhad (AZN)")
+    assert (found.document.id, [each.id for each in found.others]) == ("5819.KL", ["AZN.L"])
+
+
 def test_a_shared_host_is_the_website_of_the_company_of_its_name_only(resolver: Resolver) -> None:
     resolver.index.upsert("first", [make_embedded("ETSY", name="Etsy, Inc.", domain="etsy.com")])
     resolver.index.upsert("first", [make_embedded("shop", name="Gnome Shop", domain="facebook.com")])
