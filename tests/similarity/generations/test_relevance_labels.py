@@ -83,7 +83,7 @@ def test_labels_are_read_by_anchor(tmp_path: Path, name: str) -> None:
         ("", "first line must name the columns"),
         (
             "anchor\tcandidate\na\tb\n",
-            "no column of grades or labels, only anchor, candidate; a file of labels has the columns anchor, candidate, g",
+            "no column of grades or labels, only anchor, candidate; a file of labels has the columns anchor, candidat",
         ),
         ("anchor\tgrade\na\t2\n", "no two columns with the ids of a pair, only anchor, grade; a file of labels has"),
         ("anchor\tcandidate\tgrade\n", "has no labels"),
