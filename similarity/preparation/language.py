@@ -48,6 +48,7 @@ _OTHER_SCRIPT = re.compile(
     r"[^\W\d_A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a]"
 )
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_HAN_OR_KANA = re.compile("[\u3005\u3040-\u30ff\u3400-\u9fff]")
 
 
 def detect_language(text: str) -> str:
@@ -74,6 +75,8 @@ def is_readable(text: str, language: str, languages: Collection[str]) -> bool:
     sample = text[:MAX_CHARACTERS]
     if language in languages and language != "en":
         return True
+    if language == UNDECIDED and not {"ja", "zh"}.isdisjoint(languages):  # lists of products, such as 煤炭开采、洗选
+        sample = _HAN_OR_KANA.sub("", sample)
     if not sample.isascii() and len(_OTHER_SCRIPT.findall(sample)) > MAX_OTHER_SCRIPTS * len(_LETTER.findall(sample)):
         return False
     return language in {*languages, UNDECIDED} or ("en" in languages and _english_share(sample) >= MAX_ENGLISH_SHARE)

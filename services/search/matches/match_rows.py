@@ -14,6 +14,7 @@ from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
 from similarity.ingest.encodings import as_utf_8, is_unicode
 from similarity.ingest.files import read_stream
 from similarity.ingest.records import column_key
+from similarity.search.countries import country_code
 from similarity.search.names.comparison import is_domain
 from similarity.search.names.rows import with_ticker, without_ticker
 
@@ -235,8 +236,10 @@ def _cells(line: str) -> dict[str, str]:
     names = [cell for cell in cells if cell not in websites]
     # "Booking.com" may be a name too; an address with a path or an @ is not.
     bare = [cell for cell in websites if "/" not in cell and "@" not in cell]
-    name_cell = next(iter(names + bare), "")
-    return {"name": without_ticker(name_cell), "domain": next(iter(websites), "")}
+    numbered = len(names) > 1 and names[0].isdecimal()
+    name_cell = next(iter(names[numbered:] + bare), "")
+    country = next((cell for cell in names[numbered + 1 :] if country_code(cell)), "")
+    return {"name": without_ticker(name_cell), "domain": next(iter(websites), ""), "country": country}
 
 
 def without_additions(name: str) -> list[str]:

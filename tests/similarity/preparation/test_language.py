@@ -35,6 +35,14 @@ def test_what_is_too_short_to_tell_is_left_undecided(text: str) -> None:
     assert detect_language(text) == UNDECIDED
 
 
+@pytest.mark.parametrize("text", ["煤炭开采、洗选、销售；火力发电；铁路运输；港口经营", "自動車部品製造"])
+def test_a_list_of_products_in_chinese_or_japanese_can_be_read(text: str) -> None:
+    language = detect_language(text)
+    assert is_readable(text, language, ["en", "zh", "ja"])
+    assert not is_readable(text, UNDECIDED, ["en"])
+    assert not is_readable("개발 생산 판매 " * 3, UNDECIDED, ["en", "zh", "ja"])
+
+
 def test_a_language_is_found_where_no_temporary_file_can_be_written() -> None:
     # As on a full disk: no file of this process may grow beyond 1 kB.
     script = (

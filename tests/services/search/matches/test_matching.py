@@ -331,6 +331,7 @@ def test_pasted_lines_are_names_websites_or_both(client: TestClient) -> None:
         ("Alpha, Germany\talpha.de", ("Alpha, Germany", "", "alpha.de")),
         (" 1. Nestlé", ("Nestlé", "", "")),
         ("2)\tAdidas", ("Adidas", "", "")),
+        ("3\tPuma\tGermany\t12,5", ("Puma", "Germany", "")),
         ("PepsiCo Inc. (NASDAQ: PEP)", ("PepsiCo Inc.", "", "")),
         ("Amcor (the packers)", ("Amcor (the packers)", "", "")),
         ("(NYSE: K)", ("(NYSE: K)", "", "")),
