@@ -7,6 +7,7 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.validation import fold
 from similarity.preparation.masking import GROUP_WORDS
+from similarity.search.errors import UnknownCompany
 from similarity.search.names.candidates import largest_first
 from similarity.search.names.index_queries import listed_as, possible_ids
 from similarity.search.names.resolver import FoundCompany, Resolver, possible
@@ -40,7 +41,8 @@ def suggested_companies(index: CompanyIndex, live: Generation, query: str, *, li
         first |= {company.id: company for company in listed}
     kinds = {_kind(company, name_key(query), ()) for company in found}
     if not first and EXACT not in kinds and not isinstance(opened, FoundCompany):
-        if PREFIX not in kinds:
+        is_unlike_all = isinstance(opened, UnknownCompany) and opened.is_unlike_all
+        if PREFIX not in kinds and not is_unlike_all:  # words of descriptions are nearer than names that begin alike
             first |= {company.id: company for company in possible(opened)[:MAX_LIKELY]}
         found = found or index.find_misspelled(generation, query, limit=limit)
     others = [company for company in by_prominence(found, query, schema) if company.id not in first]

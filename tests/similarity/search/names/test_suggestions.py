@@ -111,6 +111,14 @@ def test_a_large_company_that_a_word_opens_is_before_the_one_with_this_id(tmp_pa
             assert [each.id for each in suggested_companies(index, index.live(), query, limit=5)] == found
 
 
+def test_words_of_a_description_come_before_names_that_only_begin_alike(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        bank = make_embedded("bank", name="Bath Bank", description="Lends money.")
+        index.upsert("first", [bank, make_embedded("cell", name="Tianneng", description="Makes each battery.")])
+        assert [each.id for each in suggested_companies(index, index.live(), "battery", limit=5)] == ["cell"]
+
+
 def test_the_suffix_of_an_exchange_may_be_missing_where_no_name_matches(tmp_path: Path) -> None:
     with closing(SqliteIndex(tmp_path / "index.db")) as index:
         add_live(index, "first")
